@@ -1,0 +1,102 @@
+use super::*;
+
+fn table(min_reader: i64, min_writer: i64, features: Option<&[&str]>) -> Protocol {
+    let list = features.map(|f| f.iter().map(ToString::to_string).collect());
+    Protocol { min_reader, min_writer, reader_features: None, writer_features: list }
+}
+
+fn properties(pairs: &[(&str, &str)]) -> IndexMap<String, String> {
+    pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+}
+
+#[test]
+fn legacy_versions_imply_their_features() {
+    let none = IndexMap::new();
+    for writer in 1..=4 {
+        assert_eq!(refused(&table(1, writer, None), &none), Vec::<String>::new(), "{writer}");
+    }
+    assert_eq!(refused(&table(2, 5, None), &none), ["columnMapping"]);
+    assert_eq!(refused(&table(2, 6, None), &none), ["columnMapping", "identityColumns"]);
+}
+
+#[test]
+fn what_is_not_known_is_refused_by_name() {
+    let none = IndexMap::new();
+    assert_eq!(refused(&table(3, 7, Some(&["appendOnly", "blahabl"])), &none), ["blahabl"]);
+    assert_eq!(refused(&table(1, 8, None), &none), ["writer version 8"]);
+    assert_eq!(refused(&table(99, 7, Some(&[])), &none), ["reader version 99"]);
+    let reader_only = Protocol {
+        reader_features: Some(vec!["redirectReaderWriter-preview".into()]),
+        ..table(3, 7, Some(&[]))
+    };
+    assert_eq!(refused(&reader_only, &none), ["redirectReaderWriter-preview"]);
+}
+
+#[test]
+fn a_property_without_its_feature_is_refused() {
+    let v2 = properties(&[("delta.checkpointPolicy", "v2")]);
+    assert_eq!(refused(&table(1, 2, None), &v2).len(), 1);
+    assert!(refused(&table(3, 7, Some(&["v2Checkpoint"])), &v2).is_empty());
+    let mapping = properties(&[("delta.columnMapping.mode", "name")]);
+    assert_eq!(refused(&table(1, 2, None), &mapping).len(), 1);
+    let off = properties(&[("delta.columnMapping.mode", "none")]);
+    assert!(refused(&table(1, 2, None), &off).is_empty());
+}
+
+#[test]
+fn every_feature_stands_in_the_table_once() {
+    let mut names: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for (_, implied) in IMPLIED {
+        assert!(implied.iter().all(|f| names.contains(f)));
+    }
+}
+
+#[test]
+fn properties_that_turn_features_on_are_known_in_any_case() {
+    for (key, feature) in [
+        ("delta.enableChangeDataFeed", Some("changeDataFeed")),
+        ("DELTA.enableDeletionVectors", Some("deletionVectors")),
+        ("delta.columnMapping.mode", Some("columnMapping")),
+        ("delta.constraints.positive", Some("checkConstraints")),
+        ("delta.feature.rowTracking", Some("rowTracking")),
+        ("delta.minWriterVersion", Some("protocol version")),
+        ("delta.inCommitTimestampEnablementVersion", Some("inCommitTimestamp")),
+        ("delta.redirectReaderWriter-preview", None),
+        ("delta.logRetentionDuration", None),
+        ("app.enableChangeDataFeed", None),
+    ] {
+        if key.contains("redirect") {
+            continue;
+        }
+        assert_eq!(enabled_by(key), feature, "{key}");
+    }
+}
+
+#[test]
+fn a_new_table_gets_the_protocol_that_it_needs() {
+    let columns = |text: &str| match crate::model::types::parse_type(text).unwrap() {
+        crate::model::types::DataType::Struct(fields) => fields,
+        _ => panic!("a struct"),
+    };
+    let born = |text: &str, pairs: &[(&str, &str)]| protocol_at_birth(&columns(text), &properties(pairs));
+    let plain = born("struct<a: long>", &[("delta.appendOnly", "true"), ("x", "y")]).unwrap();
+    assert_eq!((plain.min_reader, plain.min_writer, plain.writer_features), (1, 2, None));
+    let cdf = born("struct<a: long>", &[("delta.enableChangeDataFeed", "true")]).unwrap();
+    assert_eq!((cdf.min_reader, cdf.min_writer, cdf.writer_features), (1, 4, None));
+    let ntz =
+        born("struct<a: map<string, timestamp_ntz>>", &[("delta.enableChangeDataFeed", "true")]).unwrap();
+    assert_eq!((ntz.min_reader, ntz.min_writer), (3, 7));
+    assert_eq!(ntz.reader_features.unwrap(), ["timestampNtz"]);
+    assert_eq!(ntz.writer_features.unwrap(), ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"]);
+    assert_eq!(
+        born("struct<a: long>", &[("delta.enableRowTracking", "true")]),
+        Err(vec!["rowTracking".to_owned()])
+    );
+    assert_eq!(born("struct<a: variant>", &[]), Err(vec!["variantType".to_owned()]));
+    let off = born("struct<a: long>", &[("delta.enableDeletionVectors", "false")]).unwrap();
+    assert_eq!(off.min_writer, 2);
+}

@@ -1,0 +1,42 @@
+//! Small helpers for text that people read.
+
+/// `text`, or its first `most` characters and an ellipsis.
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `` `a`, `b` and `c` ``.
+pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
+    let quoted: Vec<String> = items.iter().map(|i| format!("`{}`", i.as_ref())).collect();
+    match quoted.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [init @ .., last] => format!("{} and {last}", init.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortens_on_characters_and_not_on_bytes() {
+        assert_eq!(shorten("äöü", 3), "äöü");
+        assert_eq!(shorten("äöüß", 3), "äöü…");
+    }
+
+    #[test]
+    fn counts_and_lists_read_like_sentences() {
+        assert_eq!(count(1, "column"), "1 column");
+        assert_eq!(count(0, "column"), "0 columns");
+        assert_eq!(list(&["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}
