@@ -38,6 +38,8 @@ pub enum ErrorCode {
     RequiredColumn,
     /// The work moves data and the policy does not allow it.
     RewriteRequired,
+    /// Migrations are pending, and the policy is to write nothing.
+    Behind,
     /// The plan was made for another state of the table.
     StalePlan,
     /// The location holds something that is no Delta table.
@@ -79,6 +81,7 @@ impl ErrorCode {
             Self::TypeConflict => "type_conflict",
             Self::RequiredColumn => "required_column",
             Self::RewriteRequired => "rewrite_required",
+            Self::Behind => "behind",
             Self::StalePlan => "stale_plan",
             Self::NotATable => "not_a_table",
             Self::CorruptLog => "corrupt_log",

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `delta-migrate` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    delta_migrate::cli::main()
+}

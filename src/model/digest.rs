@@ -75,7 +75,9 @@ impl Canonical {
 
     fn path(&mut self, path: &ColumnPath) -> &mut Self {
         self.number(path.segments().len());
-        path.segments().iter().for_each(|s| drop(self.text(s)));
+        for s in path.segments().iter() {
+            self.text(s);
+        }
         self
     }
 
@@ -84,7 +86,9 @@ impl Canonical {
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_unstable();
         self.number(pairs.len());
-        pairs.iter().for_each(|(k, v)| drop(self.text(k).text(v)));
+        for (k, v) in pairs.iter() {
+            self.text(k).text(v);
+        }
         self
     }
 
@@ -104,7 +108,9 @@ impl Canonical {
             }
             DataType::Struct(fields) => {
                 self.text("struct").number(fields.len());
-                fields.iter().for_each(|f| drop(self.field(f)));
+                for f in fields.iter() {
+                    self.field(f);
+                }
                 self
             }
         }
@@ -118,9 +124,13 @@ impl Canonical {
 fn base(kind: &Kind) -> String {
     let mut out = Canonical::default();
     out.text("base").number(kind.columns().len());
-    kind.columns().iter().for_each(|f| drop(out.field(f)));
+    for f in kind.columns().iter() {
+        out.field(f);
+    }
     out.number(kind.partition_by().len());
-    kind.partition_by().iter().for_each(|p| drop(out.text(p)));
+    for p in kind.partition_by().iter() {
+        out.text(p);
+    }
     out.pairs(kind.properties().iter());
     out.finish()
 }
@@ -143,7 +153,9 @@ fn migration(migration: &Migration) -> String {
 fn step(out: &mut Canonical, step: &Step) {
     let texts = |out: &mut Canonical, items: &[String]| {
         out.number(items.len());
-        items.iter().for_each(|i| drop(out.text(i)));
+        for i in items.iter() {
+            out.text(i);
+        }
     };
     if matches!(step, Step::Comments(_) | Step::TableDescription(_)) {
         return;
@@ -156,15 +168,21 @@ fn step(out: &mut Canonical, step: &Step) {
         }
         Step::RenameColumns(renames) => {
             out.number(renames.len());
-            renames.iter().for_each(|(path, new)| drop(out.path(path).text(new)));
+            for (path, new) in renames.iter() {
+                out.path(path).text(new);
+            }
         }
         Step::WidenTypes(changes) | Step::RetypeColumns(changes) => {
             out.number(changes.len());
-            changes.iter().for_each(|(path, data_type)| drop(out.path(path).data_type(data_type)));
+            for (path, data_type) in changes.iter() {
+                out.path(path).data_type(data_type);
+            }
         }
         Step::RelaxNullability(paths) | Step::DropColumns(paths) => {
             out.number(paths.len());
-            paths.iter().for_each(|p| drop(out.path(p)));
+            for p in paths.iter() {
+                out.path(p);
+            }
         }
         Step::AddColumns(columns) => {
             out.number(columns.len());

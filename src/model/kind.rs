@@ -5,10 +5,10 @@ mod shape;
 
 use indexmap::IndexMap;
 
-pub(crate) use build::{Place, Problem};
+pub(crate) use build::{Place, Problem, build, nearest};
 pub(crate) use shape::Shape;
 
-use super::migration::{ColumnDraft, Migration, MigrationBuilder};
+use super::migration::{ColumnDraft, Migration, MigrationBuilder, Step};
 use super::path::ColumnPath;
 use super::types::Field;
 use super::version::{MinVersion, SchemaVersion};
@@ -127,6 +127,16 @@ impl Kind {
     pub fn cut_at(mut self, version: SchemaVersion) -> Self {
         self.migrations.truncate(version.index());
         self
+    }
+
+    /// Every property that the kind sets or unsets.
+    pub(crate) fn property_keys(&self) -> impl Iterator<Item = &String> {
+        let of_steps = self.migrations.iter().flat_map(|m| &m.steps).flat_map(|step| match step {
+            Step::SetProperties(set) => set.keys().collect(),
+            Step::UnsetProperties(keys) => keys.iter().collect(),
+            _ => Vec::new(),
+        });
+        self.properties.keys().chain(of_steps)
     }
 
     pub(crate) fn partition_by(&self) -> &[String] {

@@ -1,12 +1,23 @@
 //! What is decided: values in, values out; no async, no I/O, no clock, no randomness.
 
+pub(crate) mod assess;
 pub(crate) mod digest;
+pub(crate) mod entry;
+pub(crate) mod evolve;
 pub(crate) mod features;
+pub(crate) mod history;
 pub(crate) mod kind;
 pub(crate) mod kind_file;
 pub(crate) mod migration;
 pub(crate) mod path;
+pub(crate) mod plan;
+pub(crate) mod refusal;
+pub(crate) mod render;
+pub(crate) mod report;
+pub(crate) mod saved_plan;
+pub(crate) mod schema_edit;
 pub(crate) mod state;
 pub(crate) mod text;
+pub(crate) mod toml_walk;
 pub(crate) mod types;
 pub(crate) mod version;

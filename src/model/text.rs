@@ -23,6 +23,11 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// A snake_case word as people write it.
+pub(crate) fn spaced(word: &str) -> String {
+    word.replace('_', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

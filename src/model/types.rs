@@ -9,7 +9,7 @@ mod type_text;
 use std::fmt;
 
 pub(crate) use json::{SchemaError, field_json, schema_from_json, schema_json};
-pub(crate) use type_text::{TypeTextError, parse_type};
+pub(crate) use type_text::parse_type;
 
 use super::path::{ColumnPath, quote_segment};
 
@@ -175,11 +175,23 @@ impl DataType {
         }
     }
 
-    /// The fields of a struct; none for another type.
-    pub(crate) fn fields(&self) -> &[Field] {
+    /// The type with everything inside it nullable.
+    pub(crate) fn loosened(&self) -> DataType {
         match self {
-            Self::Struct(fields) => fields,
-            _ => &[],
+            Self::Primitive(_) => self.clone(),
+            Self::Array { element, .. } => {
+                Self::Array { element: Box::new(element.loosened()), contains_null: true }
+            }
+            Self::Map { key, value, .. } => Self::Map {
+                key: Box::new(key.loosened()),
+                value: Box::new(value.loosened()),
+                value_contains_null: true,
+            },
+            Self::Struct(fields) => {
+                let loosened =
+                    |f: &Field| Field { nullable: true, data_type: f.data_type.loosened(), ..f.clone() };
+                Self::Struct(fields.iter().map(loosened).collect())
+            }
         }
     }
 

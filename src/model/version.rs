@@ -98,7 +98,7 @@ pub struct Namespace(String);
 #[error("namespace `{found}`: {wanted}")]
 pub struct InvalidNamespace {
     found: String,
-    wanted: &'static str,
+    pub(crate) wanted: &'static str,
 }
 
 impl Namespace {

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::{Kind, KindBuilder, Shape};
 use crate::model::path::ColumnPath;
-use crate::model::types::{DataType, Field, find, parse_type, resolve, same_name};
+use crate::model::types::{DataType, Field, Primitive, Target, find, parse_type, resolve, same_name};
 
 /// Where in a kind a mistake stands: the key path of the kind file, with positions from 0.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,10 +56,17 @@ impl fmt::Display for Place {
     }
 }
 
+/// Stands for a type that could not be read: no type text gives it, and the column counts as there,
+/// so that one mistake is one report.
+const UNKNOWN: DataType = DataType::Primitive(Primitive::Void);
+
 /// Collects problems while the parts of a kind are read.
 #[derive(Default)]
 struct Check {
     problems: Vec<Problem>,
+    /// How often a check was left out because it leans on a type that could not be read, which is
+    /// a problem already.
+    skipped: usize,
 }
 
 impl Check {
@@ -88,11 +95,23 @@ impl Check {
             .ok()
     }
 
+    /// Whether the segments lead to a column of which only the type is not known; nothing can be
+    /// checked there.
+    fn skips(&mut self, columns: &[Field], segments: &[String]) -> bool {
+        let unknown = |target: Target<'_>| *target.data_type() == UNKNOWN;
+        let skips = (1..=segments.len()).any(|n| resolve(columns, &segments[..n]).is_some_and(unknown));
+        self.skipped += usize::from(skips);
+        skips
+    }
+
     /// A path that must lead to a column of `columns`.
     fn existing(&mut self, place: &Place, text: &str, columns: &[Field], where_: &str) -> Option<ColumnPath> {
         let path = self.path(place, text)?;
         if resolve(columns, path.segments()).is_some() {
             return Some(path);
+        }
+        if self.skips(columns, path.segments()) {
+            return None;
         }
         let names: Vec<&str> = columns.iter().map(|f| f.name.as_str()).collect();
         let near = nearest(path.segments().first().map_or("", String::as_str), &names);
@@ -116,7 +135,11 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, c)| c)
 }
 
-pub(super) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
+/// Reads every text of `draft` and checks the whole kind.
+///
+/// # Errors
+/// Every mistake, in no order that means anything.
+pub(crate) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
     let mut check = Check::default();
     check_name(&mut check, &draft.name);
     let columns = base_columns(&mut check, &draft);
@@ -176,10 +199,7 @@ fn base_columns(check: &mut Check, draft: &KindBuilder) -> Vec<Field> {
             );
             continue;
         }
-        // A column whose type can't be read still counts as there, so that one mistake is one report.
-        let data_type = check
-            .data_type(&place.child("type"), &column.type_text)
-            .unwrap_or(DataType::Primitive(crate::model::types::Primitive::Void));
+        let data_type = check.data_type(&place.child("type"), &column.type_text).unwrap_or(UNKNOWN);
         columns.push(Field {
             name: column.path.clone(),
             data_type,
@@ -202,7 +222,7 @@ fn check_partitioning(check: &mut Check, draft: &KindBuilder, columns: &[Field])
             check.add(&place, format!("there is no column `{name}` in the base shape"), wanted);
             continue;
         };
-        let partitionable = matches!(&field.data_type, DataType::Primitive(p) if *p != crate::model::types::Primitive::Variant);
+        let partitionable = matches!(&field.data_type, DataType::Primitive(p) if *p != Primitive::Variant);
         if !partitionable {
             check.add(
                 &place,

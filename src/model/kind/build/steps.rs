@@ -2,12 +2,12 @@
 
 use indexmap::IndexMap;
 
-use super::{Check, Place, taken, unique_map};
+use super::{Check, Place, UNKNOWN, taken, unique_map};
 use crate::model::features;
 use crate::model::kind::Shape;
 use crate::model::migration::{AddedColumn, ColumnDraft, Migration, MigrationBuilder, Step};
 use crate::model::path::ColumnPath;
-use crate::model::types::{DataType, Primitive, Target, resolve, same_name};
+use crate::model::types::{DataType, Target, resolve, same_name};
 
 /// The ways out of a required column.
 pub(crate) const WAYS_OUT: &str = "make it nullable; or add it nullable and fill it with an `update` step; \
@@ -20,7 +20,7 @@ pub(super) fn read(
     draft: MigrationBuilder,
     shape: &mut Shape,
 ) -> Migration {
-    let before = check.problems.len();
+    let before = (check.problems.len(), check.skipped);
     check_head(check, place, &draft);
     let mut reader = Reader { check, place, shape, steps: Vec::new() };
     reader.read(&draft);
@@ -34,7 +34,7 @@ pub(super) fn read(
         steps,
     };
     let empty = migration.steps.is_empty() && !migration.raises_min_version;
-    if empty && check.problems.len() == before {
+    if empty && (check.problems.len(), check.skipped) == before {
         check.add(
             place,
             "the migration does nothing",
@@ -46,7 +46,11 @@ pub(super) fn read(
 
 fn check_head(check: &mut Check, place: &Place, draft: &MigrationBuilder) {
     if draft.description.trim().is_empty() {
-        check.add(place, "the migration has no description", "wanted `description = \"what it is for\"`");
+        check.add(
+            &place.child("description"),
+            "the migration has no description",
+            "wanted `description = \"what it is for\"`",
+        );
     }
     match &draft.min_version_waived {
         Some(why) if why.trim().is_empty() => {
@@ -145,7 +149,7 @@ impl Reader<'_> {
             }
             if let (Some(path), data_type) = (path, data_type) {
                 // Taken into the shape at once, so that the next of this step can't repeat it.
-                let known = data_type.unwrap_or(DataType::Primitive(Primitive::Void));
+                let known = data_type.unwrap_or(UNKNOWN);
                 let column = AddedColumn { path, data_type: known, comment: draft.comment.clone() };
                 self.shape.apply_step(&Step::AddColumns(vec![column.clone()]));
                 added.push(column);
@@ -182,6 +186,7 @@ impl Reader<'_> {
         } else {
             match resolve(columns, path.parent()).map(Target::data_type) {
                 Some(DataType::Struct(fields)) => Some(fields.as_slice()),
+                _ if self.check.skips(columns, path.parent()) => None,
                 Some(other) => {
                     let parent = ColumnPath::of(path.parent().to_vec());
                     let (found, wanted) = not_a_struct(&parent, other, path.name());
@@ -318,10 +323,13 @@ impl Reader<'_> {
         let mut changes = Vec::new();
         for (text, type_text) in pairs {
             let place = self.place.child(step).child(text);
-            let new = self.check.data_type(&place, type_text);
+            let new = self.check.data_type(&place.child("type"), type_text);
             let path = self.existing(&place, text);
             let (Some(path), Some(new)) = (path, new) else { continue };
             let old = resolve(&self.shape.columns, path.segments()).map(Target::data_type);
+            if self.check.skips(&self.shape.columns, path.segments()) {
+                continue;
+            }
             let (same, fits) = old.map_or((false, false), |old| (old.same_as(&new), old.fits(&new)));
             if same {
                 self.check.add(&place, format!("`{path}` is of type {new} already"), "leave it out");

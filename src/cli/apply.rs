@@ -1,0 +1,61 @@
+//! `apply`: bring tables up to date.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::args::{ApplyArgs, Global};
+use super::context::{Context, Job, each, job_of_plan};
+use super::output::Output;
+use super::{Exit, plan};
+use crate::error::Error;
+use crate::migrator::{IfMissing, Migrator};
+use crate::model::saved_plan::PlanFile;
+
+pub(crate) async fn run(
+    global: &Global,
+    args: &ApplyArgs,
+    own: Option<Migrator>,
+    output: &Output,
+) -> Result<Exit, Error> {
+    let context = Context::load(global, own, Some(Duration::from_secs(args.timeout)))?;
+    if let Some(file) = &args.plan {
+        return saved(&context, file, args, output).await;
+    }
+    let target = plan::target(args.target);
+    if args.dry_run {
+        return Ok(plan::show("apply", &context, &args.tables, target, output).await?.0);
+    }
+    let jobs = context.jobs(&args.tables)?;
+    let report = each("apply", jobs, args.tables.concurrency, output, |job| async move {
+        // Every table here was named with its kind, by the command line or under [[tables]].
+        job.migrator.migrate(&job.kind, &job.location, target, IfMissing::Create).await
+    })
+    .await;
+    Ok(output.batch(&report))
+}
+
+async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output) -> Result<Exit, Error> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::usage(format!("`{}` can't be read", file.display())).with_source(e))?;
+    let file = PlanFile::from_json(&text)?;
+    let wanted = |uri: &str| {
+        args.tables.tables.is_empty()
+            || args.tables.tables.iter().any(|t| context.location_of(t).is_ok_and(|l| l.uri() == uri))
+    };
+    let plans: Vec<_> = file.tables.into_iter().filter(|p| wanted(&p.uri)).collect();
+    if args.dry_run {
+        for plan in &plans {
+            output.text(&format!("{plan}\n"));
+        }
+        return Ok(Exit::Fine);
+    }
+    let jobs: Result<Vec<Job>, Error> = plans.iter().map(|p| job_of_plan(context, &p.uri, &p.kind)).collect();
+    let plans = &plans;
+    let report = each("apply", jobs?, args.tables.concurrency, output, |job| async move {
+        let plan = plans.iter().find(|p| p.uri == job.location.uri());
+        let plan = plan.ok_or_else(|| Error::usage("the plan names a table twice"))?;
+        job.migrator.apply_saved(plan, &job.location).await
+    })
+    .await;
+    Ok(output.batch(&report))
+}

@@ -1,0 +1,249 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Carries Delta tables through append-only chains of schema migrations, each in one atomic
+/// metadata commit, while others keep writing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "delta-migrate",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  delta-migrate status                           what is pending, from delta-migrate.toml
+  delta-migrate plan                             what would change, and what that means for others
+  delta-migrate apply                            do it
+  delta-migrate apply --namespace app --kind-file kinds/facts.toml data/facts
+                                                 one table, without a configuration file
+  delta-migrate history data/facts               who migrated it, when
+  delta-migrate new facts                        a kind file to begin with
+
+Exit codes:
+  0  all fine (a table that a newer release migrated is fine)
+  1  a table was refused or failed
+  2  usage, configuration, or kind files that can't be used
+  3  `status --check` found something pending, and nothing worse"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Configuration file; not needed with --namespace and --kind-file
+    #[arg(short, long, global = true, value_name = "FILE", env = "DELTA_MIGRATE_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// What stdout holds: text for people, or one JSON document
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+
+    /// Option for the object store, such as aws_region=eu-central-1; may be given several times
+    #[arg(long, global = true, value_name = "KEY=VALUE", hide_env_values = true)]
+    pub(crate) storage_option: Vec<String>,
+
+    /// Property prefix of the stamps, in place of the configuration's
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Kind file to use, in place of the configuration's folder; may be given several times
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) kind_file: Vec<PathBuf>,
+
+    /// Kind of the tables on the command line, where it can't be told otherwise
+    #[arg(long, global = true, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+
+    /// Say more on stderr; twice for requests of the store
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show how each table stands to its kind; writes nothing
+    #[command(alias = "info", after_help = "Examples:
+  delta-migrate status
+  delta-migrate status --check && echo 'nothing pending'
+  delta-migrate status --format json | jq '.tables[] | select(.outcome == \"planned\")'")]
+    Status(StatusArgs),
+
+    /// Show what `apply` would do, and what that means for readers and writers; writes nothing
+    #[command(after_help = "Examples:
+  delta-migrate plan
+  delta-migrate plan -o plan.json     look at it, then: delta-migrate apply --plan plan.json")]
+    Plan(PlanArgs),
+
+    /// Bring tables up to date; a table that is up to date is left alone
+    #[command(after_help = "Examples:
+  delta-migrate apply                            every table of delta-migrate.toml
+  delta-migrate apply --dry-run                  the same as `plan`
+  delta-migrate apply --target 3 data/facts      no further than version 3
+  delta-migrate apply --plan plan.json           just what was planned, or `stale_plan`
+
+A table that was named here or under [[tables]] and does not exist is created at its kind's
+newest shape. A refused table is exactly as it was.")]
+    Apply(ApplyArgs),
+
+    /// Show who migrated a table and when, from its log and from its own record; writes nothing
+    #[command(after_help = "Example:
+  delta-migrate history --namespace app data/facts")]
+    History(HistoryArgs),
+
+    /// Stamp a table that has no stamp, once its columns are known to fit that version
+    #[command(alias = "stamp", after_help = "Example:
+  delta-migrate baseline data/facts --at 3
+
+The columns must fit version 3 of the kind; otherwise nothing is written.")]
+    Baseline(BaselineArgs),
+
+    /// The way out of drifted, stamp_lost, diverged, or a floor raised by mistake
+    #[command(after_help = "Examples:
+  delta-migrate repair data/facts --readd-columns --why 'overwritten by the old job'
+  delta-migrate repair data/facts --restamp 3 --why 'REPLACE by the notebook of Nov 3'
+  delta-migrate repair data/facts --lower-floor 2 --why 'raised by the canary'
+
+The plan is shown before it is carried out; with --dry-run it is only shown.")]
+    Repair(RepairArgs),
+
+    /// Write a kind file to begin with
+    #[command(after_help = "Example:
+  delta-migrate new facts             writes kinds/facts.toml (or into the configuration's folder)")]
+    New(NewArgs),
+
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:
+  delta-migrate completions bash > /etc/bash_completion.d/delta-migrate")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Tables by path or URL; without any, those of the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct Tables {
+    /// Table by path or URL; all tables of the configuration if there is none
+    #[arg(value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+
+    /// How many tables are worked on at the same time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) concurrency: u16,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Exit with 3 if anything is pending
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Go no further than this version
+    #[arg(long, value_name = "N")]
+    pub(crate) target: Option<u32>,
+
+    /// Write the plan to a file, for `apply --plan`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Go no further than this version
+    #[arg(long, value_name = "N", conflicts_with = "plan")]
+    pub(crate) target: Option<u32>,
+
+    /// Carry out a saved plan; refused as `stale_plan` if the tables changed meanwhile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+
+    /// Show what would be done, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Seconds for which a table's lost races are tried again
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Table by path or URL
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// Table by path or URL
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+
+    /// The version that the table's columns are at
+    #[arg(long, value_name = "N")]
+    pub(crate) at: u32,
+
+    /// Show what would be done, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("way").required(true).args(["readd_columns", "restamp", "lower_floor"]))]
+pub(crate) struct RepairArgs {
+    /// Table by path or URL
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+
+    /// Add the columns that the stamp promises and the table lacks (for `drifted`)
+    #[arg(long)]
+    pub(crate) readd_columns: bool,
+
+    /// Stamp this version, once the columns are known to fit it (for `stamp_lost`, `diverged`, `invalid_stamp`)
+    #[arg(long, value_name = "N")]
+    pub(crate) restamp: Option<u32>,
+
+    /// Lower the floor to this (for a min version raised by mistake)
+    #[arg(long, value_name = "N")]
+    pub(crate) lower_floor: Option<u32>,
+
+    /// Why, for the table's history
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: String,
+
+    /// Show what would be done, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Name of the kind
+    #[arg(value_name = "KIND")]
+    pub(crate) name: String,
+}

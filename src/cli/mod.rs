@@ -1,0 +1,121 @@
+//! The command: arguments, printing, progress, exit codes. The only part that prints.
+//!
+//! A project whose chains hold code of its own builds its own command with [`run`].
+
+mod apply;
+mod args;
+mod by_hand;
+mod config;
+mod context;
+mod history;
+mod new;
+mod output;
+mod plan;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use tracing_subscriber::EnvFilter;
+
+use crate::error::Error;
+use crate::migrator::Migrator;
+use args::{Cli, Command, Format, Global};
+use output::Output;
+
+/// How a command ended; the numbers are a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Fine = 0,
+    Errors = 1,
+    Usage = 2,
+    Pending = 3,
+}
+
+/// The stock command: kinds come from kind files.
+pub fn main() -> ExitCode {
+    start(None)
+}
+
+/// The command with kinds that the program brings along; a configuration file may still list tables.
+///
+/// # Examples
+/// ```no_run
+/// use delta_migrate::{Kind, Migrator, Namespace};
+///
+/// fn main() -> std::process::ExitCode {
+///     let facts = Kind::from_toml("kind = \"facts\"\n[columns]\napp_id = \"string\"").unwrap();
+///     let migrator = Migrator::builder(Namespace::new("my_sink").unwrap()).kind(facts).build().unwrap();
+///     delta_migrate::cli::run(migrator)
+/// }
+/// ```
+pub fn run(migrator: Migrator) -> ExitCode {
+    start(Some(migrator))
+}
+
+fn start(own: Option<Migrator>) -> ExitCode {
+    let cli = Cli::parse();
+    let Cli { global, command } = cli;
+    log_to_stderr(&global);
+    let output = Output::new(global.format);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(dispatch(&global, command, own, &output)),
+        Err(error) => Err(Error::usage("the runtime can't be started").with_source(error)),
+    };
+    let exit = ended.unwrap_or_else(|error| {
+        output.setup_error(&error);
+        Exit::Usage
+    });
+    ExitCode::from(exit as u8)
+}
+
+async fn dispatch(
+    global: &Global,
+    command: Command,
+    own: Option<Migrator>,
+    output: &Output,
+) -> Result<Exit, Error> {
+    match command {
+        Command::Status(args) => status::run(global, &args, own, output).await,
+        Command::Plan(args) => plan::run(global, &args, own, output).await,
+        Command::Apply(args) => apply::run(global, &args, own, output).await,
+        Command::History(args) => history::run(global, &args, own, output).await,
+        Command::Baseline(args) => by_hand::baseline(global, &args, own, output).await,
+        Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
+        Command::New(args) => new::run(global, &args, output),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "delta-migrate", &mut script);
+            output.text(&String::from_utf8_lossy(&script));
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+/// Logs go to stderr; `DELTA_MIGRATE_LOG` takes a filter such as `delta_migrate=debug`.
+fn log_to_stderr(global: &Global) {
+    let default = match global.verbose {
+        0 => "delta_migrate=warn",
+        1 => "delta_migrate=debug",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_env("DELTA_MIGRATE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let colour = matches!(
+        anstream::AutoStream::choice(&std::io::stderr()),
+        anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi
+    );
+    // A second start in one process (a test, say) keeps the first subscriber.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .without_time()
+        .try_init();
+}
+
+impl Format {
+    fn is_json(self) -> bool {
+        self == Self::Json
+    }
+}

@@ -1,0 +1,87 @@
+//! stdout is data; everything else goes to stderr.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::Format;
+use super::Exit;
+use crate::error::Error;
+use crate::model::render::{self, Palette};
+use crate::model::report::{BatchReport, ErrorReport};
+
+/// Where a command's results go, and in which form.
+pub(crate) struct Output {
+    format: Format,
+}
+
+impl Output {
+    pub(crate) fn new(format: Format) -> Self {
+        Self { format }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format.is_json()
+    }
+
+    /// Colours are taken out again where stdout is no terminal or `NO_COLOR` is set.
+    pub(crate) fn palette(&self) -> Palette {
+        if self.is_json() { Palette::PLAIN } else { Palette::COLOUR }
+    }
+
+    /// Text for people or shells on stdout.
+    #[allow(clippy::print_stdout)]
+    pub(crate) fn text(&self, text: &str) {
+        anstream::print!("{text}");
+    }
+
+    /// A remark for people on stderr.
+    #[allow(clippy::print_stderr)]
+    pub(crate) fn note(&self, text: &str) {
+        anstream::eprintln!("{text}");
+    }
+
+    /// A JSON document on stdout.
+    pub(crate) fn json(&self, value: &impl Serialize) {
+        self.text(&format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
+    }
+
+    /// A batch in the chosen form, and the exit code that it means.
+    pub(crate) fn batch(&self, report: &BatchReport) -> Exit {
+        if self.is_json() {
+            self.json(report);
+        } else {
+            self.text(&render::batch(report, self.palette()));
+        }
+        if report.has_errors() { Exit::Errors } else { Exit::Fine }
+    }
+
+    /// An error that came before any table.
+    pub(crate) fn setup_error(&self, error: &Error) {
+        if self.is_json() {
+            self.json(&json!({ "error": ErrorReport::of(error) }));
+        }
+        let mut text = format!("\u{1b}[31merror\u{1b}[0m: {error}");
+        for cause in error.causes() {
+            text.push_str(&format!("\n  because: {cause}"));
+        }
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!("\n  → {hint}"));
+        }
+        self.note(&text);
+    }
+
+    /// A bar on stderr for work on several tables; invisible where stderr is no terminal.
+    pub(crate) fn progress(&self, tables: usize) -> ProgressBar {
+        if tables < 2 {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(Some(tables as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tables  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    }
+}

@@ -1,0 +1,28 @@
+//! `status`: how each table stands to its kind.
+
+use super::args::{Global, StatusArgs};
+use super::context::{Context, each};
+use super::output::Output;
+use super::Exit;
+use crate::error::Error;
+use crate::migrator::Migrator;
+
+pub(crate) async fn run(
+    global: &Global,
+    args: &StatusArgs,
+    own: Option<Migrator>,
+    output: &Output,
+) -> Result<Exit, Error> {
+    let context = Context::load(global, own, None)?;
+    let jobs = context.jobs(&args.tables)?;
+    let report = each("status", jobs, args.tables.concurrency, output, |job| async move {
+        job.migrator.status(&job.kind, &job.location).await
+    })
+    .await;
+    let exit = output.batch(&report);
+    let pending = report.summary.planned > 0;
+    if pending && !output.is_json() {
+        output.note("→ `delta-migrate plan` shows what would change, `delta-migrate apply` does it");
+    }
+    Ok(if args.check && pending && exit == Exit::Fine { Exit::Pending } else { exit })
+}

@@ -1,0 +1,181 @@
+//! One log entry at exactly one version, and what really became of it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use deltalake::kernel::transaction::TransactionError;
+use deltalake::logstore::CommitOrBytes;
+use object_store::path::Path;
+use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
+use serde_json::Value;
+
+use super::location::Location;
+use crate::error::{Error, ErrorCode, Stage};
+use crate::model::entry::COMMIT_ID;
+use crate::model::version::LogVersion;
+use crate::retry::{Budget, pauses};
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(crate) enum CommitOutcome {
+    /// The entry at the version is ours.
+    Landed,
+    /// Somebody else's entry stands there; who wrote it, for messages.
+    Lost {
+        /// Its operation and engine, as far as it says.
+        winner: String,
+    },
+}
+
+/// How often the same bytes are sent again after an answer that says they did not land.
+const RESENDS: usize = 5;
+
+/// The log stores whose commits are known to be conditional puts; others may overwrite an entry.
+const KNOWN_LOG_STORES: [&str; 2] = ["DefaultLogStore", "S3LogStore"];
+
+/// Writes `bytes` as the entry of `version`.
+///
+/// Stores retry conditional puts, answer 409 although nothing landed, and lose answers, so that no
+/// answer but success is believed: the entry itself decides (Faults 1).
+pub(crate) async fn commit(
+    location: &Location,
+    version: LogVersion,
+    bytes: Vec<u8>,
+    commit_id: &str,
+    budget: &Budget,
+) -> Result<CommitOutcome, Error> {
+    let log_store = location.log_store();
+    if !KNOWN_LOG_STORES.contains(&log_store.name().as_str()) {
+        return Err(Error::new(
+            ErrorCode::Storage,
+            Stage::Commit,
+            format!("log store `{}` is not known to create entries exclusively", log_store.name()),
+        )
+        .with_hint("use a store with conditional puts; nothing was written"));
+    }
+    let bytes = Bytes::from(bytes);
+    let operation = uuid::Uuid::new_v4();
+    let mut waits = pauses();
+    let mut resends = 0;
+    loop {
+        let put = log_store.write_commit_entry(
+            version.get(),
+            CommitOrBytes::LogBytes(bytes.clone()),
+            operation,
+        );
+        // At least a moment, so that the last attempt of a budget is a real one.
+        let answer = tokio::time::timeout(budget.left().max(Duration::from_millis(100)), put).await;
+        let failure = match answer {
+            Ok(Ok(())) => return Ok(CommitOutcome::Landed),
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        match read_entry(location.store().as_ref(), version, commit_id).await {
+            Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
+            Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
+            Ok(Entry::Absent) => {
+                resends += 1;
+                if resends > RESENDS || budget.is_spent() || is_final(failure.as_ref()) {
+                    return Err(gave_up(version, failure));
+                }
+            }
+            Err(error) => return Err(unknown(version, failure).with_source(error)),
+        }
+        tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+    }
+}
+
+/// Whether the store's answer proves that nothing was written and that asking again is pointless.
+fn is_final(failure: Option<&TransactionError>) -> bool {
+    let Some(TransactionError::ObjectStore { source }) = failure else { return false };
+    match source {
+        StoreError::PermissionDenied { .. }
+        | StoreError::Unauthenticated { .. }
+        | StoreError::NotImplemented { .. }
+        | StoreError::NotSupported { .. } => true,
+        // The local file system answers for itself: no request is under way any more.
+        StoreError::Generic { store, .. } => *store == "LocalFileSystem",
+        _ => false,
+    }
+}
+
+fn gave_up(version: LogVersion, failure: Option<TransactionError>) -> Error {
+    let exists = matches!(failure, Some(TransactionError::VersionAlreadyExists(_)));
+    if !exists && !is_final(failure.as_ref()) {
+        return unknown(version, failure);
+    }
+    let error = if exists {
+        Error::new(
+            ErrorCode::Storage,
+            Stage::Commit,
+            format!("the store says that log entry {version} exists, but there is none"),
+        )
+        .with_hint("nothing was written; run it again, and check the store's conditional puts if it stays so")
+    } else {
+        Error::new(ErrorCode::Storage, Stage::Commit, format!("the store can't create log entry {version}"))
+            .with_hint(
+                "nothing was written; commits need a store that creates a file only where there is none (on \
+                 local disks: permission to write into `_delta_log`, space, and hard links)",
+            )
+    };
+    match failure {
+        Some(failure) => error.with_source(failure),
+        None => error,
+    }
+}
+
+fn unknown(version: LogVersion, failure: Option<TransactionError>) -> Error {
+    let error = Error::new(
+        ErrorCode::OutcomeUnknown,
+        Stage::Commit,
+        format!("it is not known whether log entry {version} was written"),
+    )
+    .with_hint("run it again: it finds out, and does nothing twice");
+    match failure {
+        Some(failure) => error.with_source(failure),
+        None => error,
+    }
+}
+
+/// What stands at a version.
+#[derive(Debug, PartialEq, Eq)]
+enum Entry {
+    Ours,
+    Theirs { winner: String },
+    Absent,
+}
+
+async fn read_entry(
+    store: &dyn ObjectStore,
+    version: LogVersion,
+    commit_id: &str,
+) -> Result<Entry, StoreError> {
+    let path = Path::from(format!("_delta_log/{:020}.json", version.get()));
+    match store.get(&path).await {
+        Ok(found) => Ok(judge(&found.bytes().await?, commit_id)),
+        Err(StoreError::NotFound { .. }) => Ok(Entry::Absent),
+        Err(error) => Err(error),
+    }
+}
+
+fn judge(bytes: &[u8], commit_id: &str) -> Entry {
+    let infos = bytes
+        .split(|b| *b == b'\n')
+        .filter(|line| line.windows(12).any(|w| w == b"\"commitInfo\""))
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    for line in infos {
+        let Some(info) = line.get("commitInfo") else { continue };
+        let text = |key: &str| info.get(key).and_then(Value::as_str);
+        if text(COMMIT_ID) == Some(commit_id) {
+            return Entry::Ours;
+        }
+        let parts: Vec<&str> = [text("operation"), text("engineInfo")].into_iter().flatten().collect();
+        if !parts.is_empty() {
+            return Entry::Theirs { winner: parts.join(" by ") };
+        }
+    }
+    Entry::Theirs { winner: "a writer that does not say who it is".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Where a table lies, and the store behind it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use deltalake::DeltaTableBuilder;
+use deltalake::logstore::LogStoreRef;
+use object_store::ObjectStore;
+use url::Url;
+
+use crate::error::{Error, ErrorCode, Stage};
+
+/// A table's location with the store that holds it.
+///
+/// Nothing is read when a location is made.
+#[derive(Clone)]
+pub struct Location {
+    uri: String,
+    log_store: LogStoreRef,
+}
+
+impl Location {
+    /// A table by path or URL, with options for its store.
+    ///
+    /// A text without `://` is a path of the local file system; it need not exist.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`]: the text is no URL, or this build has no store for its scheme.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::Location;
+    ///
+    /// let location = Location::new("data/facts", Default::default())?;
+    /// assert!(location.uri().ends_with("data/facts"));
+    /// # Ok::<(), delta_migrate::Error>(())
+    /// ```
+    pub fn new(uri: impl AsRef<str>, options: HashMap<String, String>) -> Result<Self, Error> {
+        let text = uri.as_ref();
+        let url = parse(text)?;
+        if std::env::var_os("AWS_S3_LOCKING_PROVIDER").is_some()
+            || options.keys().any(|k| k.eq_ignore_ascii_case("aws_s3_locking_provider"))
+        {
+            let message = "`AWS_S3_LOCKING_PROVIDER` is set, but commits here are conditional puts, which writers \
+                           that lock elsewhere do not see";
+            if url.scheme() != "file" && url.scheme() != "memory" {
+                return Err(Error::usage(message)
+                    .with_hint("stop the writers that lock, or move them to conditional puts, then unset it"));
+            }
+        }
+        let shown = redacted(&url);
+        let failed = |e: deltalake::DeltaTableError| {
+            let message = match e {
+                deltalake::DeltaTableError::InvalidTableLocation(_) => {
+                    format!("no store for `{}://` in this build", url.scheme())
+                }
+                _ => format!("`{shown}` can't be opened as a location"),
+            };
+            Error::usage(message)
+                .with_hint("local paths and file:// work in every build; other stores are build features")
+        };
+        let builder = DeltaTableBuilder::from_url(url.clone()).map_err(failed)?;
+        let log_store = builder.with_storage_options(options).build_storage().map_err(failed)?;
+        Ok(Self { uri: shown, log_store })
+    }
+
+    /// A table in a store that the caller has opened.
+    pub fn from_log_store(log_store: LogStoreRef) -> Self {
+        Self { uri: redacted(log_store.root_url()), log_store }
+    }
+
+    /// The location for people and reports: a path for local files, else the URL, never with
+    /// credentials.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    pub(crate) fn log_store(&self) -> &LogStoreRef {
+        &self.log_store
+    }
+
+    /// The store, rooted at the table.
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        self.log_store.object_store(None)
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The store's own Debug prints its credentials.
+        f.debug_struct("Location").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+fn parse(text: &str) -> Result<Url, Error> {
+    let wrong = |why: &str| Error::usage(format!("`{text}` is no table location: {why}"));
+    if text.trim().is_empty() {
+        return Err(wrong("it is empty"));
+    }
+    if text.contains("://") {
+        let url = Url::parse(text).map_err(|e| wrong("it is no URL").with_source(e))?;
+        // As a folder, so that log paths are joined below it.
+        return match url.path().ends_with('/') {
+            true => Ok(url),
+            false => {
+                let mut url = url;
+                url.set_path(&format!("{}/", url.path()));
+                Ok(url)
+            }
+        };
+    }
+    let path = std::path::absolute(Path::new(text)).map_err(|e| wrong("it is no path").with_source(e))?;
+    if path.is_file() {
+        return Err(Error::new(ErrorCode::NotATable, Stage::Read, "the location is a file, not a folder")
+            .with_table(text)
+            .with_hint("name the table's folder: the one that holds `_delta_log`"));
+    }
+    Url::from_directory_path(&path).map_err(|()| wrong("it can't be written as a file URL"))
+}
+
+/// The URL without user info and query, and as a plain path for local files.
+fn redacted(url: &Url) -> String {
+    if url.scheme() == "file"
+        && let Ok(path) = url.to_file_path()
+    {
+        let text = path.to_string_lossy();
+        let trimmed = text.trim_end_matches('/');
+        return if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() };
+    }
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Azure writes the container where others write a user, so only a password is a secret.
+    if url.password().is_some() {
+        let _ = url.set_password(None);
+        let _ = url.set_username("");
+    }
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_never_show() {
+        let shown = |text: &str| redacted(&Url::parse(text).unwrap());
+        assert_eq!(shown("s3://user:secret@bucket/t/?sig=abc"), "s3://bucket/t");
+        assert_eq!(shown("abfss://container@account/t/"), "abfss://container@account/t");
+        assert_eq!(shown("file:///tmp/a%20b/"), "/tmp/a b");
+        let location = Location::new("memory:///t?token=abc", HashMap::new()).unwrap();
+        assert!(!format!("{location:?}").contains("abc"));
+    }
+
+    #[test]
+    fn locations_that_can_not_be_opened_are_refused_at_once() {
+        for text in ["", "  ", "nonsense://x/y", "http://[bad"] {
+            assert_eq!(Location::new(text, HashMap::new()).unwrap_err().code(), ErrorCode::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_odd_characters_stays_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b#c%20?d=ü");
+        let location = Location::new(path.to_str().unwrap(), HashMap::new()).unwrap();
+        assert_eq!(location.uri(), path.to_str().unwrap());
+    }
+}

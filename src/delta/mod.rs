@@ -1,0 +1,9 @@
+//! The only door to deltalake: reading logs, committing, loaded tables.
+
+pub(crate) mod commit;
+pub(crate) mod history;
+pub(crate) mod location;
+pub(crate) mod read;
+pub(crate) mod snapshot;
+#[cfg(test)]
+pub(crate) mod test_store;

@@ -1,0 +1,525 @@
+//! Read → assess → plan → commit, and again while races are lost.
+
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use deltalake::DeltaTable;
+
+use crate::delta::history::{HistoryReport, read_history};
+use crate::delta::location::Location;
+use crate::delta::read::{self, Found, LogRead};
+use crate::delta::snapshot::state_of;
+use crate::error::{Error, ErrorCode, Stage};
+use crate::model::assess::{Assessment, assess};
+use crate::model::kind::Kind;
+use crate::model::plan::{Plan, Repair, Target, plan};
+use crate::model::refusal::Refusal;
+use crate::model::report::{Outcome, TableReport};
+use crate::model::saved_plan::SavedPlan;
+use crate::model::state::keys;
+use crate::model::version::{Namespace, SchemaVersion};
+use run::{Done, Intent};
+
+/// What opening a table may do to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum StartupPolicy {
+    /// Metadata commits, but no rewrite of data.
+    #[default]
+    ApplyMetadata,
+    /// Metadata commits as far as no older release is shut out.
+    StopAtFloor,
+    /// Nothing is written; a table that does not fit is an error.
+    VerifyOnly,
+    /// Everything that the chain asks for.
+    ApplyAll,
+}
+
+/// Carries tables through the chains of their kinds.
+///
+/// Made once per program and shared; see the [crate's guide](crate) for the whole picture.
+///
+/// # Examples
+/// ```
+/// use delta_migrate::{Kind, Migrator, Namespace};
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let facts = Kind::from_toml("kind = \"facts\"\n[columns]\napp_id = \"string\"")?;
+/// let migrator = Migrator::builder(Namespace::new("my_sink")?).kind(facts).release("my-sink 1.4.0").build()?;
+/// let opened = migrator.open_or_create("facts", "memory:///facts", Default::default()).await?;
+/// assert_eq!(opened.report().outcome.as_str(), "created");
+/// let table = opened.into_table();
+/// migrator.check("facts", &table)?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub struct Migrator {
+    namespace: Namespace,
+    kinds: BTreeMap<String, Kind>,
+    release: String,
+    policy: StartupPolicy,
+    budget: Duration,
+    /// Tables and versions that a warning was given for.
+    warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
+}
+
+/// Settings of a [`Migrator`].
+#[derive(Debug)]
+pub struct MigratorBuilder {
+    namespace: Namespace,
+    kinds: Vec<Kind>,
+    release: String,
+    policy: StartupPolicy,
+    budget: Duration,
+}
+
+impl MigratorBuilder {
+    /// Adds a kind; its name must be new.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Who migrates, for the tables' histories: the program and its version, at most 64 characters.
+    /// By default `delta-migrate <its version>`.
+    pub fn release(mut self, release: impl Into<String>) -> Self {
+        self.release = release.into();
+        self
+    }
+
+    /// What opening a table may do to it; [`StartupPolicy::ApplyMetadata`] by default.
+    pub fn policy(mut self, policy: StartupPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How long lost races are tried again, from a table's first attempt; 60 seconds by default.
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`]: two kinds of one name, a kind that sets properties of the namespace, or
+    /// a release of more than 64 characters.
+    pub fn build(self) -> Result<Migrator, Error> {
+        let Self { namespace, kinds, release, policy, budget } = self;
+        if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
+            return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
+        }
+        let mut by_name = BTreeMap::new();
+        for kind in kinds {
+            if let Some(key) = kind.property_keys().find(|k| namespace.owns(k)) {
+                return Err(Error::usage(format!(
+                    "kind `{}` sets property `{key}`, which belongs to delta-migrate in namespace `{namespace}`",
+                    kind.name()
+                ))
+                .with_hint("take it out; stamps are written by delta-migrate alone"));
+            }
+            if let Some(other) = by_name.insert(kind.name().to_owned(), kind) {
+                return Err(Error::usage(format!("there are two kinds named `{}`", other.name())));
+            }
+        }
+        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
+    }
+}
+
+/// A table whose version was checked and whose writers may go on, with what was done to it.
+#[derive(Debug)]
+pub struct Opened {
+    table: DeltaTable,
+    report: TableReport,
+}
+
+impl Opened {
+    /// What was done; its `Display` is one line for a log.
+    pub fn report(&self) -> &TableReport {
+        &self.report
+    }
+
+    /// The loaded table.
+    pub fn table(&self) -> &DeltaTable {
+        &self.table
+    }
+
+    /// The loaded table, to be written to.
+    pub fn into_table(self) -> DeltaTable {
+        self.table
+    }
+}
+
+/// Whether a missing table is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum IfMissing {
+    /// It is refused as `missing`.
+    #[default]
+    Refuse,
+    /// It is created at the target's shape.
+    Create,
+}
+
+impl Migrator {
+    /// Begins the settings of a migrator for one namespace.
+    pub fn builder(namespace: Namespace) -> MigratorBuilder {
+        MigratorBuilder {
+            namespace,
+            kinds: Vec::new(),
+            release: concat!("delta-migrate ", env!("CARGO_PKG_VERSION")).to_owned(),
+            policy: StartupPolicy::default(),
+            budget: Duration::from_secs(60),
+        }
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The same migrator with another time budget.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The kinds' names in alphabetical order.
+    pub fn kind_names(&self) -> impl Iterator<Item = &str> {
+        self.kinds.keys().map(String::as_str)
+    }
+
+    /// A kind by its name.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`]: there is none of that name; the message lists those that there are.
+    pub fn kind(&self, name: &str) -> Result<&Kind, Error> {
+        self.kinds.get(name).ok_or_else(|| {
+            let names: Vec<&str> = self.kinds.keys().map(String::as_str).collect();
+            Error::usage(format!("there is no kind `{name}`; there is {}", crate::model::text::list(&names)))
+        })
+    }
+
+    /// Opens a table for a writer: brings it up to date, or creates it, as the policy allows.
+    ///
+    /// The table is loaded once. When nothing is pending, nothing but that load is read and nothing
+    /// is written.
+    ///
+    /// # Errors
+    /// Every code of [`ErrorCode`]; a refusal leaves every byte as it was.
+    pub async fn open_or_create(
+        &self,
+        kind: &str,
+        uri: impl AsRef<str>,
+        options: HashMap<String, String>,
+    ) -> Result<Opened, Error> {
+        self.open_at(kind, &Location::new(uri, options)?).await
+    }
+
+    /// [`Migrator::open_or_create`] for a store that the caller has opened.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open_at(&self, kind: &str, location: &Location) -> Result<Opened, Error> {
+        let mut table = DeltaTable::new(location.log_store().clone());
+        match table.load().await {
+            Ok(()) => self.bring_up(kind, table, location).await,
+            Err(cause) => {
+                // What is wrong (or missing) is told by the log itself, not by the kernel's text.
+                let started = Instant::now();
+                let done = self.run(kind, location, Intent::migrate(self.policy, Target::Newest, IfMissing::Create)).await?;
+                if done.report.outcome != Outcome::Created {
+                    return Err(Error::new(ErrorCode::Storage, Stage::Read, "the table can't be loaded")
+                        .with_hint("delta-rs can't read a table that this program can; see the cause")
+                        .with_table(location.uri())
+                        .with_source(cause));
+                }
+                load(&mut table, &done.report).await?;
+                self.opened(kind, table, done.report.took(started.elapsed()))
+            }
+        }
+    }
+
+    /// Brings an open, loaded table up to date; without any request when it is.
+    ///
+    /// # Errors
+    /// Every code of [`ErrorCode`] but `missing`; a refusal leaves every byte as it was.
+    pub async fn bring_up_to_date(&self, kind: &str, table: DeltaTable) -> Result<Opened, Error> {
+        let location = Location::from_log_store(table.log_store());
+        self.bring_up(kind, table, &location).await
+    }
+
+    async fn bring_up(
+        &self,
+        kind: &str,
+        mut table: DeltaTable,
+        location: &Location,
+    ) -> Result<Opened, Error> {
+        let started = Instant::now();
+        let in_memory = self.assess_loaded(kind, &table)?;
+        if matches!(in_memory, Assessment::Current { .. } | Assessment::Ahead { .. }) {
+            let state = state_of(&table).map_err(|e| e.with_table(location.uri()))?;
+            let made = plan(&self.namespace, self.kind(kind)?, Some(&state), Target::Newest)
+                .map_err(|r| r.at(Stage::Assess).with_table(location.uri()))?;
+            let report = TableReport::of_plan(location.uri(), &made, self.kind(kind)?.newest());
+            return self.opened(kind, table, report.took(started.elapsed()));
+        }
+        let id = state_of(&table).map(|s| s.metadata.id).map_err(|e| e.with_table(location.uri()))?;
+        let done = self.run(kind, location, Intent::held(self.policy, &id)).await?;
+        load(&mut table, &done.report).await?;
+        self.opened(kind, table, done.report.took(started.elapsed()))
+    }
+
+    /// The last look at what is handed out: nobody gets a table that the floor forbids.
+    fn opened(&self, kind: &str, table: DeltaTable, report: TableReport) -> Result<Opened, Error> {
+        self.check(kind, &table)?;
+        for warning in report.warnings.iter().filter(|_| report.commits > 0) {
+            tracing::warn!(table = report.uri, kind, "{warning}");
+        }
+        Ok(Opened { table, report })
+    }
+
+    /// Whether a writer may go on with a loaded table, from memory alone: no request, no waiting.
+    ///
+    /// Called before each batch on a table whose snapshot is refreshed for it, it stops an old
+    /// writer within one batch after the floor was raised. A table that a newer release migrated
+    /// is fine as long as its floor allows this release; that is said once a version at WARN.
+    ///
+    /// # Errors
+    /// The refusals of an assessment, `too_new` above all.
+    pub fn check(&self, kind: &str, table: &DeltaTable) -> Result<Assessment, Error> {
+        let assessment = self.assess_loaded(kind, table)?;
+        if let Assessment::Ahead { table: version, known } = assessment {
+            let uri = Location::from_log_store(table.log_store()).uri().to_owned();
+            let first = self.warned.lock().is_ok_and(|mut w| w.insert((uri.clone(), version)));
+            if first {
+                tracing::warn!(
+                    table = uri,
+                    kind,
+                    "the table is at version {version}, this release knows {known}: it goes on writing what it knows"
+                );
+            }
+        }
+        Ok(assessment)
+    }
+
+    fn assess_loaded(&self, kind: &str, table: &DeltaTable) -> Result<Assessment, Error> {
+        let uri = || Location::from_log_store(table.log_store()).uri().to_owned();
+        let kind = self.kind(kind)?;
+        let state = state_of(table).map_err(|e| e.with_table(uri()))?;
+        let assessment = assess(&self.namespace, kind, Some(&state));
+        match assessment.refusal() {
+            // Only a table that has work to do is refused for its features; a writer may go on.
+            Some(refusal) if refusal.code != ErrorCode::UnsupportedFeature => {
+                Err(refusal.at(Stage::Assess).with_table(uri()))
+            }
+            _ => Ok(assessment),
+        }
+    }
+
+    /// How a table stands to its kind and what is pending; writes nothing.
+    ///
+    /// Reads protocol and metadata, never the list of files.
+    ///
+    /// # Errors
+    /// As [`Migrator::plan`].
+    pub async fn status(&self, kind: &str, location: &Location) -> Result<TableReport, Error> {
+        let started = Instant::now();
+        let made = self.plan(kind, location, Target::Newest).await?;
+        Ok(TableReport::of_plan(location.uri(), &made, self.kind(kind)?.newest()).took(started.elapsed()))
+    }
+
+    /// What would be done with a table; writes nothing.
+    ///
+    /// # Errors
+    /// Every refusal that applying the plan would meet, and `storage`.
+    pub async fn plan(&self, kind: &str, location: &Location, target: Target) -> Result<Plan, Error> {
+        let kind = self.kind(kind)?;
+        let found = self.read(kind, location).await?;
+        let state = found.as_ref().map(|f| &f.state);
+        plan(&self.namespace, kind, state, target).map_err(|r| r.at(Stage::Plan).with_table(location.uri()))
+    }
+
+    /// Carries out a plan, on the table that it was made for.
+    ///
+    /// # Errors
+    /// `stale_plan` when the table's id, protocol, schema or configuration are no longer those that
+    /// the plan was made for (appended rows do not matter); else as [`Migrator::migrate`].
+    pub async fn apply(&self, plan: &Plan, location: &Location) -> Result<TableReport, Error> {
+        self.apply_saved(&SavedPlan::of(plan, location.uri()), location).await
+    }
+
+    /// Carries out a plan that was read from a file. Its commits are worked out anew from the kinds.
+    ///
+    /// # Errors
+    /// As [`Migrator::apply`].
+    pub async fn apply_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
+        if plan.namespace != self.namespace.as_str() {
+            return Err(Error::usage(format!(
+                "the plan is for namespace `{}`, not `{}`",
+                plan.namespace, self.namespace
+            )));
+        }
+        let done = self.run(&plan.kind, location, Intent::saved(self.policy, plan)).await?;
+        Ok(done.report)
+    }
+
+    /// Brings a table up to date without handing it out: reads protocol and metadata only.
+    ///
+    /// # Errors
+    /// Every code of [`ErrorCode`]; a refusal leaves every byte as it was.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::{IfMissing, Kind, Location, Migrator, Namespace, Target};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let facts = Kind::from_toml("kind = \"facts\"\n[columns]\napp_id = \"string\"")?;
+    /// let migrator = Migrator::builder(Namespace::new("my_sink")?).kind(facts).build()?;
+    /// let location = Location::new("memory:///facts", Default::default())?;
+    /// let report = migrator.migrate("facts", &location, Target::Newest, IfMissing::Create).await?;
+    /// assert_eq!(report.outcome.as_str(), "created");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn migrate(
+        &self,
+        kind: &str,
+        location: &Location,
+        target: Target,
+        if_missing: IfMissing,
+    ) -> Result<TableReport, Error> {
+        let intent = Intent::migrate(self.policy, target, if_missing);
+        Ok(self.run(kind, location, intent).await?.report)
+    }
+
+    /// Stamps a table without a stamp at `at`, once its columns are known to fit that version.
+    ///
+    /// # Errors
+    /// `unknown_shape` when they do not; the refusals of an assessment.
+    pub async fn baseline(&self, kind: &str, location: &Location, at: SchemaVersion) -> Result<TableReport, Error> {
+        Ok(self.run(kind, location, Intent::baseline(at)).await?.report)
+    }
+
+    /// Puts a table right by hand; `why`, at most 300 characters, goes into its history.
+    ///
+    /// # Errors
+    /// Refused where the repair does not fit the table's state; see [`Repair`].
+    pub async fn repair(
+        &self,
+        kind: &str,
+        location: &Location,
+        repair: Repair,
+        why: &str,
+    ) -> Result<TableReport, Error> {
+        check_why(why)?;
+        Ok(self.run(kind, location, Intent::repair(repair, why)).await?.report)
+    }
+
+    /// What [`Migrator::baseline`] would do.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn plan_baseline(&self, kind: &str, location: &Location, at: SchemaVersion) -> Result<Plan, Error> {
+        self.plan_intent(kind, location, &Intent::baseline(at)).await
+    }
+
+    /// What [`Migrator::repair`] would do.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn plan_repair(
+        &self,
+        kind: &str,
+        location: &Location,
+        repair: Repair,
+        why: &str,
+    ) -> Result<Plan, Error> {
+        check_why(why)?;
+        self.plan_intent(kind, location, &Intent::repair(repair, why)).await
+    }
+
+    async fn plan_intent(&self, kind: &str, location: &Location, intent: &Intent) -> Result<Plan, Error> {
+        let kind = self.kind(kind)?;
+        let found = self.read(kind, location).await?;
+        let state = found.as_ref().map(|f| &f.state);
+        intent.plan(&self.namespace, kind, state).map_err(|r| r.at(Stage::Plan).with_table(location.uri()))
+    }
+
+    /// Who migrated a table when, from its log and from its own record.
+    ///
+    /// # Errors
+    /// `missing`, `not_a_table`, `corrupt_log`, `storage`.
+    pub async fn history(&self, location: &Location) -> Result<HistoryReport, Error> {
+        read_history(&self.namespace, location).await.map_err(|e| e.with_table(location.uri()))
+    }
+
+    /// Lazily: protocol, metadata, and the evidence where there is no stamp.
+    async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
+        let evidence = self.namespace.evidence_id(kind.name());
+        let stamp = self.namespace.property(keys::SCHEMA_VERSION);
+        let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
+        let found = read::read(location.store().as_ref(), Some(&evidence), &stamped).await;
+        match found.map_err(|e| e.with_table(location.uri()))? {
+            Found::Table(read) => Ok(Some(read)),
+            Found::Nothing => Ok(None),
+        }
+    }
+
+    async fn run(&self, kind: &str, location: &Location, intent: Intent) -> Result<Done, Error> {
+        let started = Instant::now();
+        let done = run::run(self, self.kind(kind)?, location, &intent).await;
+        let mut done = done.map_err(|e| e.with_table(location.uri()))?;
+        done.report = done.report.took(started.elapsed());
+        tracing::debug!(report = %done.report, "table done");
+        Ok(done)
+    }
+}
+
+fn check_why(why: &str) -> Result<(), Error> {
+    let length = why.trim().chars().count();
+    if (1..=300).contains(&length) && !why.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(Error::usage("`why` must be 1 to 300 characters on one line").with_hint("say why the repair is needed"))
+}
+
+/// Loads a table, or what is new of it, after the work on it is done.
+async fn load(table: &mut DeltaTable, report: &TableReport) -> Result<(), Error> {
+    table.update_incremental(None).await.map_err(|e| {
+        let error = Error::new(ErrorCode::Storage, Stage::Read, "the table is migrated, but can't be loaded")
+            .with_hint("run it again: nothing is left to migrate")
+            .with_table(&report.uri)
+            .with_source(e);
+        match report.log_version.filter(|_| report.commits > 0) {
+            Some(version) => error.with_committed(version.get()),
+            None => error,
+        }
+    })
+}
+
+impl fmt::Debug for Migrator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<&String> = self.kinds.keys().collect();
+        f.debug_struct("Migrator")
+            .field("namespace", &self.namespace)
+            .field("kinds", &kinds)
+            .field("release", &self.release)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The refusal of a missing table that nobody asked to create.
+fn missing() -> Refusal {
+    Refusal::new(
+        ErrorCode::Missing,
+        "there is no table",
+        "check the location; a table is created only where its location and kind were given",
+    )
+}

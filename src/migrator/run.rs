@@ -1,0 +1,262 @@
+//! The loop: read → assess → plan → commit until it landed, nothing is to be done, or the time is over.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use uuid::Uuid;
+
+use super::{IfMissing, Migrator, StartupPolicy, missing};
+use crate::delta::commit::{CommitOutcome, commit};
+use crate::delta::location::Location;
+use crate::delta::read::{self, LogRead};
+use crate::error::{Error, ErrorCode, Stage};
+use crate::model::assess::Assessment;
+use crate::model::entry::{Moment, entry};
+use crate::model::history::How;
+use crate::model::kind::Kind;
+use crate::model::plan::{Mode, Plan, Repair, Target, plan, plan_baseline, plan_repair};
+use crate::model::refusal::Refusal;
+use crate::model::report::{Outcome, TableReport};
+use crate::model::saved_plan::SavedPlan;
+use crate::model::state::{TableState, keys};
+use crate::model::text;
+use crate::model::version::{LogVersion, Namespace, SchemaVersion};
+use crate::retry::{Budget, pauses};
+
+/// What a caller wants of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Intent {
+    wish: Wish,
+    policy: StartupPolicy,
+    if_missing: IfMissing,
+    /// The id of the table that the caller holds already.
+    id: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Wish {
+    Reach(Target),
+    Saved(SavedPlan),
+    Baseline(SchemaVersion),
+    Repair(Repair, String),
+}
+
+impl Intent {
+    /// For a table that the caller holds loaded, under the id that it was loaded with.
+    pub(super) fn held(policy: StartupPolicy, id: &str) -> Self {
+        let id = Some(id.to_owned());
+        Self { id, ..Self::migrate(policy, Target::Newest, IfMissing::Refuse) }
+    }
+
+    pub(super) fn migrate(policy: StartupPolicy, target: Target, if_missing: IfMissing) -> Self {
+        let target = match (policy, target) {
+            (StartupPolicy::StopAtFloor, Target::Newest) => Target::BelowFloor,
+            (_, target) => target,
+        };
+        Self { wish: Wish::Reach(target), policy, if_missing, id: None }
+    }
+
+    /// A plan that says `create` was made by somebody who named location and kind.
+    pub(super) fn saved(policy: StartupPolicy, plan: &SavedPlan) -> Self {
+        Self { wish: Wish::Saved(plan.clone()), policy, if_missing: IfMissing::Create, id: None }
+    }
+
+    pub(super) fn baseline(at: SchemaVersion) -> Self {
+        Self::by_hand(Wish::Baseline(at))
+    }
+
+    pub(super) fn repair(repair: Repair, why: &str) -> Self {
+        Self::by_hand(Wish::Repair(repair, why.trim().to_owned()))
+    }
+
+    fn by_hand(wish: Wish) -> Self {
+        Self { wish, policy: StartupPolicy::default(), if_missing: IfMissing::Refuse, id: None }
+    }
+
+    /// Decides for one state of the table.
+    pub(super) fn plan(
+        &self,
+        namespace: &Namespace,
+        kind: &Kind,
+        state: Option<&TableState>,
+    ) -> Result<Plan, Refusal> {
+        let made = match &self.wish {
+            Wish::Reach(target) => plan(namespace, kind, state, *target)?,
+            Wish::Saved(saved) => return saved.check(plan(namespace, kind, state, saved.target())?),
+            Wish::Baseline(at) => plan_baseline(namespace, kind, state, *at)?,
+            Wish::Repair(repair, why) => plan_repair(namespace, kind, state, *repair, why)?,
+        };
+        if made.mode == Mode::Create && self.if_missing == IfMissing::Refuse {
+            return Err(missing());
+        }
+        if self.policy == StartupPolicy::VerifyOnly && !made.is_empty() {
+            return Err(unfit(&made));
+        }
+        Ok(made)
+    }
+}
+
+/// The refusal of a sink that may only verify.
+fn unfit(made: &Plan) -> Refusal {
+    let hint = "the policy is to write nothing: run `delta-migrate apply` first";
+    match made.mode {
+        Mode::Create => Refusal::new(ErrorCode::Missing, "there is no table", hint),
+        _ if matches!(made.assessment, Assessment::Unversioned) => {
+            Refusal::new(ErrorCode::Unversioned, "the table has no stamp", hint)
+        }
+        _ => {
+            let pending = made.commits.iter().map(|c| c.migrations.len()).sum();
+            let what = text::count(pending, "migration");
+            Refusal::new(
+                ErrorCode::Behind,
+                format!("the table is at version {}: {what} of kind `{}` pending", made.from, made.kind),
+                hint,
+            )
+        }
+    }
+}
+
+/// The end of one table's work.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) report: TableReport,
+}
+
+pub(super) async fn run(
+    migrator: &Migrator,
+    kind: &Kind,
+    location: &Location,
+    intent: &Intent,
+) -> Result<Done, Error> {
+    let budget = Budget::start(migrator.budget);
+    let mut waits = pauses();
+    let mut attempts = 0;
+    let mut found = migrator.read(kind, location).await?;
+    let mut id = intent.id.clone();
+    loop {
+        same_table(&mut id, found.as_ref())?;
+        let state = found.as_ref().map(|f| &f.state);
+        let made = intent.plan(&migrator.namespace, kind, state).map_err(|r| r.at(Stage::Plan))?;
+        let mut report = TableReport::of_plan(location.uri(), &made, kind.newest());
+        report.attempts = attempts;
+        let Some(planned) = made.commits.first() else { return Ok(Done { report }) };
+        // The entry that was read must still be there, or a gap or another table would be built upon.
+        if !is_still(location, found.as_ref()).await? {
+            attempts += 1;
+            lost(&budget, attempts, "a writer that replaced the newest log entry")?;
+            pause(&mut waits, &budget).await;
+            found = migrator.read(kind, location).await?;
+            continue;
+        }
+        attempts += 1;
+        let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
+        let moment = moment(migrator, Utc::now());
+        let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
+            Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
+                .with_hint("nothing was written; please report this with the table's newest metaData action")
+        })?;
+        match commit(location, version, bytes, &moment.commit_id, &budget).await? {
+            CommitOutcome::Landed => {
+                // After the entry stands, no failure can take it back: only another identity counts.
+                if let Ok(false) = is_still(location, found.as_ref()).await {
+                    return Err(changed().with_committed(version.get()));
+                }
+                report.outcome = match planned.how {
+                    How::Created => Outcome::Created,
+                    How::Repaired => Outcome::Repaired,
+                    How::Migrated | How::Adopted => Outcome::Migrated,
+                };
+                report.attempts = attempts;
+                report.commits = 1;
+                report.log_version = Some(version);
+                return Ok(Done { report });
+            }
+            CommitOutcome::Lost { winner } => {
+                lost(&budget, attempts, &winner)?;
+                tracing::debug!(table = location.uri(), %version, winner, "lost a race");
+                found = again(migrator, kind, location, found, &budget, &mut waits).await?;
+            }
+        }
+    }
+}
+
+/// Reads on after a lost race: at once where only appends won, after a pause where metadata did.
+async fn again(
+    migrator: &Migrator,
+    kind: &Kind,
+    location: &Location,
+    found: Option<LogRead>,
+    budget: &Budget,
+    waits: &mut (impl Iterator<Item = std::time::Duration> + Send),
+) -> Result<Option<LogRead>, Error> {
+    let Some(read) = found else {
+        pause(waits, budget).await;
+        return migrator.read(kind, location).await;
+    };
+    let evidence = migrator.namespace.evidence_id(kind.name());
+    let stamp = migrator.namespace.property(keys::SCHEMA_VERSION);
+    let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
+    let store = location.store();
+    let (read, since) = read::read_on(store.as_ref(), read, Some(&evidence), &stamped).await?;
+    if since.metadata || since.protocol {
+        pause(waits, budget).await;
+    }
+    Ok(Some(read))
+}
+
+async fn pause(waits: &mut impl Iterator<Item = std::time::Duration>, budget: &Budget) {
+    tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+}
+
+/// The table that is worked on must stay the one that was read first.
+fn same_table(id: &mut Option<String>, found: Option<&LogRead>) -> Result<(), Error> {
+    match (id.as_ref(), found.map(|f| &f.state.metadata.id)) {
+        (None, now) => {
+            *id = now.cloned();
+            Ok(())
+        }
+        (Some(was), Some(now)) if was == now => Ok(()),
+        (Some(_), _) => Err(changed()),
+    }
+}
+
+fn changed() -> Error {
+    Error::new(
+        ErrorCode::IdentityChanged,
+        Stage::Commit,
+        "the table was dropped, or dropped and created again, while it was worked on",
+    )
+    .with_hint("run it again: it starts from what is there now")
+}
+
+async fn is_still(location: &Location, found: Option<&LogRead>) -> Result<bool, Error> {
+    match found {
+        Some(read) => read::is_still(location.store().as_ref(), &read.tip).await,
+        None => Ok(true),
+    }
+}
+
+/// Ends the work when its time is over.
+fn lost(budget: &Budget, attempts: u32, winner: &str) -> Result<(), Error> {
+    if !budget.is_spent() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::Conflict,
+        Stage::Commit,
+        format!(
+            "other writers won {} in {:.1} s; the last was {winner}",
+            text::count(attempts as usize, "race"),
+            budget.elapsed().as_secs_f64()
+        ),
+    )
+    .with_hint("nothing was written; run it again, or give it more time"))
+}
+
+fn moment(migrator: &Migrator, now: DateTime<Utc>) -> Moment {
+    Moment {
+        millis: now.timestamp_millis(),
+        at: now.to_rfc3339_opts(SecondsFormat::Secs, true),
+        commit_id: Uuid::new_v4().to_string(),
+        table_id: Uuid::new_v4().to_string(),
+        release: migrator.release.clone(),
+    }
+}

@@ -1,0 +1,164 @@
+//! A planned commit as the bytes of a log entry (PROTOCOL.md, Delta Log Entries).
+
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+
+use super::features::Protocol;
+use super::history::{self, Entry};
+use super::kind::Shape;
+use super::plan::{Content, Plan, PlannedCommit};
+use super::schema_edit;
+use super::state::{TableState, keys};
+use super::types::schema_json;
+
+/// What only the moment of committing knows; made anew for each attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    /// Milliseconds since the epoch, UTC.
+    pub(crate) millis: i64,
+    /// The same instant as RFC 3339 in whole seconds.
+    pub(crate) at: String,
+    /// Unique to the commit; stays the same while its fate is unclear.
+    pub(crate) commit_id: String,
+    /// The id of a table that is created.
+    pub(crate) table_id: String,
+    /// Who migrates.
+    pub(crate) release: String,
+}
+
+/// The key of [`Moment::commit_id`] in commitInfo, the one that Spark uses for the same purpose.
+pub(crate) const COMMIT_ID: &str = "txnId";
+
+/// The lines of the entry, one action each; none where the state lacks the raw metadata.
+pub(crate) fn entry(
+    plan: &Plan,
+    commit: &PlannedCommit,
+    state: Option<&TableState>,
+    moment: &Moment,
+) -> Option<Vec<u8>> {
+    let stamps = stamps(plan, commit, state, moment);
+    let mut actions = vec![json!({ "commitInfo": commit_info(plan, commit, state, moment) }).to_string()];
+    match &commit.content {
+        Content::Create { shape, protocol } => {
+            actions.push(protocol_action(protocol));
+            actions.push(json!({ "metaData": new_metadata(shape, &stamps, moment) }).to_string());
+        }
+        Content::Evolve { schema_text, description, properties } => {
+            let raw = state?.metadata.raw.as_deref()?;
+            let stamps = stamps.into_iter().map(|(k, v)| (k, Some(v)));
+            let properties = properties.clone().into_iter().chain(stamps).collect();
+            let metadata =
+                schema_edit::rewrite_metadata(raw, schema_text, description.as_deref(), &properties)?;
+            actions.push(format!("{{\"metaData\":{metadata}}}"));
+        }
+    }
+    let app_id = plan.namespace.evidence_id(&plan.kind);
+    let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
+    actions.push(json!({ "txn": txn }).to_string());
+    let mut text = actions.join("\n");
+    text.push('\n');
+    // A raw value may hold line breaks where JSON allows white space; an action is one line.
+    (text.lines().count() == actions.len()).then(|| text.into_bytes())
+}
+
+/// The namespace's properties after the commit.
+fn stamps(
+    plan: &Plan,
+    commit: &PlannedCommit,
+    state: Option<&TableState>,
+    moment: &Moment,
+) -> IndexMap<String, String> {
+    let key = |name: &str| plan.namespace.property(name);
+    let mut out = IndexMap::new();
+    out.insert(key(keys::SCHEMA_VERSION), commit.to.to_string());
+    if let Some(floor) = commit.floor {
+        out.insert(key(keys::MIN_VERSION), floor.to_string());
+    }
+    out.insert(key(keys::KIND), plan.kind.clone());
+    if let Some(digest) = &commit.digest {
+        out.insert(key(keys::DIGEST), digest.to_string());
+    }
+    let existing = state.and_then(|s| s.metadata.configuration.get(&key(keys::HISTORY)));
+    let existing = existing.and_then(|h| history::entries(h)).unwrap_or_default();
+    let entry = Entry {
+        from: commit.from,
+        to: commit.to,
+        at: &moment.at,
+        by: &moment.release,
+        how: commit.how,
+        why: commit.why.as_deref(),
+        floor: commit.floor.filter(|_| commit.floor_changes),
+    };
+    out.insert(key(keys::HISTORY), history::append(&existing, &entry));
+    out
+}
+
+/// Spark reads operation parameters as a map of strings, so nested values are JSON in a string.
+fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, moment: &Moment) -> Value {
+    let migrations: Vec<Value> = commit
+        .migrations
+        .iter()
+        .map(|m| json!({ "version": m.version, "description": m.description }))
+        .collect();
+    let mut parameters = json!({
+        "namespace": plan.namespace,
+        "kind": plan.kind,
+        "how": commit.how,
+        "from": commit.from.to_string(),
+        "to": commit.to.to_string(),
+        "migrations": Value::from(migrations).to_string(),
+        "release": moment.release,
+    });
+    let mut put = |key: &str, value: Option<String>| {
+        if let (Some(map), Some(value)) = (parameters.as_object_mut(), value) {
+            map.insert(key.to_owned(), Value::from(value));
+        }
+    };
+    put("floor", commit.floor.map(|f| f.to_string()));
+    put("why", commit.why.clone());
+    let mut info = json!({
+        "timestamp": moment.millis,
+        "operation": "MIGRATE",
+        "operationParameters": parameters,
+        "isBlindAppend": false,
+        "engineInfo": concat!("delta-migrate/", env!("CARGO_PKG_VERSION")),
+        COMMIT_ID: moment.commit_id,
+    });
+    if let (Some(map), Some(state)) = (info.as_object_mut(), state) {
+        map.insert("readVersion".to_owned(), Value::from(state.log_version.get()));
+    }
+    info
+}
+
+fn protocol_action(protocol: &Protocol) -> String {
+    let Protocol { min_reader, min_writer, reader_features, writer_features } = protocol;
+    let mut action = json!({ "minReaderVersion": min_reader, "minWriterVersion": min_writer });
+    let lists = [("readerFeatures", reader_features), ("writerFeatures", writer_features)];
+    for (key, list) in lists {
+        if let (Some(map), Some(list)) = (action.as_object_mut(), list) {
+            map.insert(key.to_owned(), json!(list));
+        }
+    }
+    json!({ "protocol": action }).to_string()
+}
+
+fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Moment) -> Value {
+    let Shape { columns, partition_by, properties, description } = shape;
+    let mut configuration = properties.clone();
+    configuration.extend(stamps.clone());
+    let mut metadata = json!({
+        "id": moment.table_id,
+        "format": { "provider": "parquet", "options": {} },
+        "schemaString": schema_json(columns).to_string(),
+        "partitionColumns": partition_by,
+        "configuration": configuration,
+        "createdTime": moment.millis,
+    });
+    if let (Some(map), Some(description)) = (metadata.as_object_mut(), description) {
+        map.insert("description".to_owned(), Value::from(description.clone()));
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,348 @@
+//! Migration steps applied to what a table really is: its schema JSON and its properties.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::features;
+use super::migration::{AddedColumn, Migration, Step};
+use super::path::ColumnPath;
+use super::refusal::Refusal;
+use super::schema_edit;
+use super::state::TableState;
+use super::types::{
+    DataType, Field, Primitive, Target, field_json, field_mut, resolve, schema_from_json, siblings_mut,
+};
+use crate::error::ErrorCode;
+
+/// One thing that a commit changes, for plans and for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// A nullable column is added.
+    AddColumn {
+        /// Its path.
+        path: String,
+        /// Its type, in Delta's names.
+        #[serde(rename = "type")]
+        type_text: String,
+    },
+    /// A column that was to be added is there already, with a fitting type, and is left alone.
+    LeaveColumn {
+        /// Its path.
+        path: String,
+    },
+    /// A column's comment is set.
+    Comment {
+        /// The column's path.
+        path: String,
+        /// The new text.
+        comment: String,
+    },
+    /// A required column may be null from now on.
+    RelaxNullability {
+        /// The column's path.
+        path: String,
+    },
+    /// The table's description is set.
+    TableDescription {
+        /// The new text.
+        description: String,
+    },
+    /// A property is set.
+    SetProperty {
+        /// Its name.
+        key: String,
+        /// The new value.
+        value: String,
+        /// The value before, where there was one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        was: Option<String>,
+    },
+    /// A property is removed.
+    UnsetProperty {
+        /// Its name.
+        key: String,
+        /// The value before.
+        was: String,
+    },
+}
+
+/// A table while steps are applied to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Evolution {
+    /// The schema string as it will be.
+    pub(crate) schema_text: String,
+    /// The description, where it changes.
+    pub(crate) description: Option<String>,
+    /// Properties that change: a value sets the key, none removes it.
+    pub(crate) properties: IndexMap<String, Option<String>>,
+    columns: Vec<Field>,
+    before: IndexMap<String, String>,
+    old_description: Option<String>,
+    rules: NameRules,
+    has_timestamp_ntz: bool,
+    has_variant: bool,
+}
+
+/// What a table's features forbid in names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NameRules {
+    /// Physical names carry the data, so that logical ones may hold what Parquet can't.
+    pub(crate) mapped: bool,
+    /// Change data feed adds columns of its own to what readers see.
+    pub(crate) change_data: bool,
+}
+
+const CHANGE_DATA_NAMES: [&str; 3] = ["_change_type", "_commit_version", "_commit_timestamp"];
+
+impl NameRules {
+    pub(crate) fn of(configuration: &IndexMap<String, String>) -> Self {
+        let get = |key: &str| configuration.get(key).map(String::as_str);
+        Self {
+            mapped: matches!(get("delta.columnMapping.mode"), Some("name" | "id")),
+            change_data: get("delta.enableChangeDataFeed").is_some_and(|v| v.eq_ignore_ascii_case("true")),
+        }
+    }
+
+    /// Checks one column name; `top` says that it stands at the top level.
+    pub(crate) fn check(self, name: &str, top: bool) -> Result<(), Refusal> {
+        let refuse = |why: String, hint: &str| Err(Refusal::new(ErrorCode::InvalidName, why, hint));
+        if name.is_empty() {
+            return refuse("a column name is empty".to_owned(), "give the column a name");
+        }
+        if name.contains(['\n', '\r']) {
+            return refuse(format!("`{}` holds a line break", name.escape_debug()), "use a name without one");
+        }
+        let bad = name.chars().find(|c| " ,;{}()\t=".contains(*c));
+        if let Some(bad) = bad.filter(|_| !self.mapped) {
+            let shown = if bad == ' ' { "a space".to_owned() } else { format!("`{}`", bad.escape_debug()) };
+            return refuse(
+                format!(
+                    "column name `{name}` holds {shown}, which a table without column mapping can't take"
+                ),
+                "use letters, digits and `_`, or enable column mapping on the table first",
+            );
+        }
+        let reserved = CHANGE_DATA_NAMES.iter().any(|r| r.eq_ignore_ascii_case(name));
+        if self.change_data && top && reserved {
+            return refuse(
+                format!("column name `{name}` is reserved on a table with change data feed"),
+                "use another name",
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks a column's name and every name inside its type.
+    pub(crate) fn check_field(self, name: &str, data_type: &DataType, top: bool) -> Result<(), Refusal> {
+        self.check(name, top)?;
+        let mut structs = Vec::new();
+        data_type.structs(&[], &mut structs);
+        structs.iter().flat_map(|(_, fields)| fields.iter()).try_for_each(|f| self.check(&f.name, false))
+    }
+}
+
+impl Evolution {
+    pub(crate) fn of(state: &TableState) -> Self {
+        Self {
+            schema_text: state.metadata.schema_text.clone(),
+            description: None,
+            properties: IndexMap::new(),
+            columns: state.columns.clone(),
+            before: state.metadata.configuration.clone(),
+            old_description: state.metadata.description.clone(),
+            rules: NameRules::of(&state.metadata.configuration),
+            has_timestamp_ntz: state.protocol.has("timestampNtz"),
+            has_variant: state.protocol.has("variantType") || state.protocol.has("variantType-preview"),
+        }
+    }
+
+    /// Applies one migration and lists what it really changes on this table.
+    pub(crate) fn apply(&mut self, migration: &Migration) -> Result<Vec<Change>, Refusal> {
+        let mut changes = Vec::new();
+        for step in &migration.steps {
+            self.step(step, &mut changes)?;
+        }
+        Ok(changes)
+    }
+
+    fn step(&mut self, step: &Step, changes: &mut Vec<Change>) -> Result<(), Refusal> {
+        match step {
+            Step::AddColumns(columns) => {
+                for column in columns {
+                    changes.push(self.add_column(column)?);
+                }
+            }
+            Step::Comments(comments) => {
+                for (path, comment) in comments {
+                    changes.extend(self.comment(path, comment)?);
+                }
+            }
+            Step::RelaxNullability(paths) => {
+                for path in paths {
+                    changes.extend(self.relax(path)?);
+                }
+            }
+            Step::TableDescription(text) => {
+                let now = self.description.as_ref().or(self.old_description.as_ref());
+                if now != Some(text) {
+                    self.description = Some(text.clone());
+                    changes.push(Change::TableDescription { description: text.clone() });
+                }
+            }
+            Step::SetProperties(pairs) => {
+                for (key, value) in pairs {
+                    changes.extend(self.set_property(key, Some(value))?);
+                }
+            }
+            Step::UnsetProperties(keys) => {
+                for key in keys {
+                    changes.extend(self.set_property(key, None)?);
+                }
+            }
+            other => return Err(unsupported(other)),
+        }
+        Ok(())
+    }
+
+    /// Adds a column, or leaves alone one that is there with a fitting type.
+    pub(crate) fn add_column(&mut self, column: &AddedColumn) -> Result<Change, Refusal> {
+        let AddedColumn { path, data_type, comment } = column;
+        if let Some(found) = resolve(&self.columns, path.segments()) {
+            return leave(path, data_type, found);
+        }
+        let is_struct = path.parent().is_empty()
+            || matches!(
+                resolve(&self.columns, path.parent()).map(Target::data_type),
+                Some(DataType::Struct(_))
+            );
+        if !is_struct {
+            let parent = ColumnPath::of(path.parent().to_vec());
+            return Err(Refusal::new(
+                ErrorCode::TypeConflict,
+                format!("`{path}` can't be added: the table has no struct `{parent}`"),
+                "bring the parent column back first, or check that this is the right kind for the table",
+            ));
+        }
+        self.rules.check_field(path.name(), data_type, path.parent().is_empty())?;
+        self.check_type(path, data_type)?;
+        let mut field = Field::nullable(path.name(), data_type.clone());
+        field.comment.clone_from(comment);
+        let json = field_json(&field).to_string();
+        let text = schema_edit::append_field(&self.schema_text, path.parent(), &json);
+        self.schema_text = text.ok_or_else(|| lost(path))?;
+        siblings_mut(&mut self.columns, path.parent()).ok_or_else(|| lost(path))?.push(field);
+        Ok(Change::AddColumn { path: path.to_string(), type_text: data_type.to_string() })
+    }
+
+    /// A type that needs a table feature is refused where the table lacks it: Delta readers could
+    /// not open the table afterwards.
+    fn check_type(&self, path: &ColumnPath, data_type: &DataType) -> Result<(), Refusal> {
+        for primitive in data_type.primitives() {
+            let (feature, there) = match primitive {
+                Primitive::TimestampNtz => ("timestampNtz", self.has_timestamp_ntz),
+                Primitive::Variant => ("variantType", self.has_variant),
+                _ => continue,
+            };
+            if !there {
+                return Err(Refusal::new(
+                    ErrorCode::UnsupportedFeature,
+                    format!(
+                        "`{path}` of type {data_type} needs the table feature `{feature}`, which the table lacks"
+                    ),
+                    format!(
+                        "enable `{feature}` on the table first; a migration never upgrades a protocol unasked"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self, path: &ColumnPath, comment: &str) -> Result<Option<Change>, Refusal> {
+        let field = field_mut(&mut self.columns, path).ok_or_else(|| lost(path))?;
+        if field.comment.as_deref() == Some(comment) {
+            return Ok(None);
+        }
+        field.comment = Some(comment.to_owned());
+        let text = schema_edit::set_comment(&self.schema_text, path, comment);
+        self.schema_text = text.ok_or_else(|| lost(path))?;
+        Ok(Some(Change::Comment { path: path.to_string(), comment: comment.to_owned() }))
+    }
+
+    fn relax(&mut self, path: &ColumnPath) -> Result<Option<Change>, Refusal> {
+        let nullable = match resolve(&self.columns, path.segments()) {
+            Some(Target::Field(field)) => field.nullable,
+            Some(Target::Part(_, nullable)) => nullable,
+            None => return Err(lost(path)),
+        };
+        if nullable {
+            return Ok(None);
+        }
+        let text = schema_edit::set_nullable(&self.schema_text, path).ok_or_else(|| lost(path))?;
+        self.columns = schema_from_json(&text).map_err(|_| lost(path))?;
+        self.schema_text = text;
+        Ok(Some(Change::RelaxNullability { path: path.to_string() }))
+    }
+
+    fn set_property(&mut self, key: &str, value: Option<&String>) -> Result<Option<Change>, Refusal> {
+        if let Some(feature) = features::enabled_by(key) {
+            return Err(Refusal::new(
+                ErrorCode::UnsupportedStep,
+                format!("`{key}` turns the table feature `{feature}` on or off"),
+                "take it out of the migration",
+            ));
+        }
+        let was = match self.properties.get(key) {
+            Some(pending) => pending.clone(),
+            None => self.before.get(key).cloned(),
+        };
+        if was.as_ref() == value {
+            return Ok(None);
+        }
+        self.properties.insert(key.to_owned(), value.cloned());
+        let key = key.to_owned();
+        Ok(match (value, was) {
+            (Some(value), was) => Some(Change::SetProperty { key, value: value.clone(), was }),
+            (None, Some(was)) => Some(Change::UnsetProperty { key, was }),
+            (None, None) => None,
+        })
+    }
+}
+
+/// The refusal of a step that this build does not take.
+pub(crate) fn unsupported(step: &Step) -> Refusal {
+    Refusal::new(
+        ErrorCode::UnsupportedStep,
+        format!("step `{}` is not handled by this version of delta-migrate", step.name()),
+        "upgrade delta-migrate, or stop before that migration with `--target`",
+    )
+}
+
+/// A column that must be left as it is, or that stands in the way.
+fn leave(path: &ColumnPath, wanted: &DataType, found: Target<'_>) -> Result<Change, Refusal> {
+    let found_type = found.data_type();
+    let required = matches!(found, Target::Field(f) if !f.nullable);
+    if wanted.fits(found_type) && !required {
+        return Ok(Change::LeaveColumn { path: path.to_string() });
+    }
+    let how = if required && wanted.fits(found_type) {
+        format!("`{path}` is in the table already and is required, but the migration adds it nullable")
+    } else {
+        format!("`{path}` is in the table already as {found_type}, but the migration adds it as {wanted}")
+    };
+    Err(Refusal::new(
+        ErrorCode::TypeConflict,
+        how,
+        "rename the column in the migration, or change the table's column first; nothing was written",
+    ))
+}
+
+fn lost(path: &ColumnPath) -> Refusal {
+    Refusal::new(
+        ErrorCode::Drifted,
+        format!("the table has no column `{path}`"),
+        "see `delta-migrate status` for what differs, and `delta-migrate repair --readd-columns`",
+    )
+}

@@ -1,0 +1,412 @@
+//! A kind, a table's state and a target give a plan: data that says what would be committed.
+
+mod repair;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+pub use repair::Repair;
+pub(crate) use repair::{plan_baseline, plan_repair};
+
+use super::assess::{Assessment, adoption, assess};
+use super::digest::ChainDigest;
+use super::evolve::{Change, Evolution, NameRules, unsupported};
+use super::features::{self, Protocol};
+use super::history::{self, How};
+use super::kind::{Kind, Shape};
+use super::refusal::Refusal;
+use super::state::{Stamps, TableState};
+use super::text;
+use super::version::{LogVersion, MinVersion, Namespace, SchemaVersion};
+use crate::error::ErrorCode;
+
+/// How far to carry a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Target {
+    /// To the newest version of its kind.
+    #[default]
+    Newest,
+    /// To this version; a table that is beyond it is left alone.
+    Version(SchemaVersion),
+    /// As far as no older release is shut out.
+    BelowFloor,
+}
+
+/// What carrying a plan out costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mode {
+    /// Nothing is to be done.
+    NoChange,
+    /// The table is created.
+    Create,
+    /// One commit that changes the log only.
+    MetadataOnly,
+    /// Data is moved.
+    Rewrite,
+}
+
+impl Mode {
+    /// The word in reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NoChange => "no_change",
+            Self::Create => "create",
+            Self::MetadataOnly => "metadata_only",
+            Self::Rewrite => "rewrite",
+        }
+    }
+}
+
+/// What would be done with one table, for which state of it, and what that means for others.
+///
+/// A plan is made by [`Migrator::plan`](crate::Migrator::plan) and carried out by
+/// [`Migrator::apply`](crate::Migrator::apply). It holds no choices: whatever can be refused was
+/// refused when it was made.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(crate) namespace: Namespace,
+    pub(crate) kind: String,
+    /// The chain that the plan was made with, up to its target.
+    pub(crate) chain: ChainDigest,
+    pub(crate) assessment: Assessment,
+    /// The table that the plan was made for; none where it is to be created.
+    pub(crate) base: Option<Base>,
+    pub(crate) from: SchemaVersion,
+    pub(crate) to: SchemaVersion,
+    pub(crate) mode: Mode,
+    pub(crate) commits: Vec<PlannedCommit>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The state of the table that a plan was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Base {
+    pub(crate) log_version: LogVersion,
+    pub(crate) table_id: String,
+    pub(crate) fingerprint: String,
+}
+
+/// One commit to make.
+#[derive(Debug, Clone)]
+pub(crate) struct PlannedCommit {
+    pub(crate) how: How,
+    pub(crate) from: SchemaVersion,
+    pub(crate) to: SchemaVersion,
+    /// The floor to stamp; none leaves the property as it is.
+    pub(crate) floor: Option<MinVersion>,
+    /// Whether the floor is another than before.
+    pub(crate) floor_changes: bool,
+    pub(crate) digest: Option<ChainDigest>,
+    pub(crate) why: Option<String>,
+    pub(crate) migrations: Vec<PlannedMigration>,
+    pub(crate) content: Content,
+}
+
+/// One migration of a commit and what it changes on this table.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct PlannedMigration {
+    pub(crate) version: SchemaVersion,
+    pub(crate) description: String,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// The metadata that a commit leaves, without the stamps.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Create { shape: Box<Shape>, protocol: Protocol },
+    Evolve { schema_text: String, description: Option<String>, properties: IndexMap<String, Option<String>> },
+}
+
+impl Plan {
+    /// The table's kind.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// How the table stood to its kind when the plan was made.
+    pub fn assessment(&self) -> &Assessment {
+        &self.assessment
+    }
+
+    /// The version that the table has, or is taken to have.
+    pub fn from(&self) -> SchemaVersion {
+        self.from
+    }
+
+    /// The version that it will have.
+    pub fn to(&self) -> SchemaVersion {
+        self.to
+    }
+
+    /// What carrying it out costs.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The log version that it was made for; none where there is no table yet.
+    pub fn log_version(&self) -> Option<LogVersion> {
+        self.base.as_ref().map(|b| b.log_version)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.commits.is_empty()
+    }
+
+    /// What the plan means for readers and other writers, in sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn new(namespace: &Namespace, kind: &Kind, state: Option<&TableState>, assessment: Assessment) -> Self {
+        let version = match &assessment {
+            Assessment::Current { version } | Assessment::Ahead { table: version, .. } => *version,
+            Assessment::Behind { from, .. } => *from,
+            _ => SchemaVersion::ZERO,
+        };
+        Self {
+            namespace: namespace.clone(),
+            kind: kind.name().to_owned(),
+            chain: ChainDigest::of(kind, version),
+            assessment,
+            base: state.map(|s| Base {
+                log_version: s.log_version,
+                table_id: s.metadata.id.clone(),
+                fingerprint: s.fingerprint(),
+            }),
+            from: version,
+            to: version,
+            mode: Mode::NoChange,
+            commits: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Works out what is to be done, or why nothing may be done.
+pub(crate) fn plan(
+    namespace: &Namespace,
+    kind: &Kind,
+    state: Option<&TableState>,
+    target: Target,
+) -> Result<Plan, Refusal> {
+    let assessment = assess(namespace, kind, state);
+    if let Some(refusal) = assessment.refusal() {
+        return Err(refusal);
+    }
+    let Some(state) = state else { return create(namespace, kind, target, assessment) };
+    let mut plan = Plan::new(namespace, kind, Some(state), assessment);
+    let (from, how) = match &plan.assessment {
+        Assessment::Behind { from, .. } => (*from, How::Migrated),
+        Assessment::Unversioned => (adoption(kind, state)?, How::Adopted),
+        _ => return Ok(plan),
+    };
+    let to = reach(kind, from, target)?;
+    plan.from = from;
+    plan.to = from.max(to);
+    if plan.to == from && how == How::Migrated {
+        return Ok(plan);
+    }
+    check_gate(state)?;
+    check_steps(kind, from, plan.to)?;
+    let mut evolution = Evolution::of(state);
+    let mut migrations = Vec::new();
+    for (version, migration) in kind.between(from, plan.to) {
+        let changes = evolution.apply(migration)?;
+        let description = migration.description().to_owned();
+        migrations.push(PlannedMigration { version, description, changes });
+    }
+    let floor = Floor::at(namespace, kind, state, plan.to);
+    plan.mode = Mode::MetadataOnly;
+    plan.chain = ChainDigest::of(kind, plan.to);
+    plan.warnings = warnings(kind, from, how, &floor, &migrations, state);
+    plan.commits = vec![PlannedCommit {
+        how,
+        from,
+        to: plan.to,
+        floor: floor.stamp,
+        floor_changes: floor.changes,
+        digest: Some(plan.chain.clone()),
+        why: None,
+        migrations,
+        content: Content::Evolve {
+            schema_text: evolution.schema_text,
+            description: evolution.description,
+            properties: evolution.properties,
+        },
+    }];
+    check_history(namespace, state)?;
+    Ok(plan)
+}
+
+/// The version that a target means for a table at `from`.
+fn reach(kind: &Kind, from: SchemaVersion, target: Target) -> Result<SchemaVersion, Refusal> {
+    let newest = kind.newest();
+    match target {
+        Target::Newest => Ok(newest),
+        Target::Version(version) if version > newest => Err(Refusal::new(
+            ErrorCode::Usage,
+            format!("target {version} is beyond kind `{}`, whose newest version is {newest}", kind.name()),
+            "name a version that the kind's chain has",
+        )),
+        Target::Version(version) => Ok(version),
+        Target::BelowFloor => {
+            let raising = kind.between(from, newest).find(|(_, m)| m.raises_min_version());
+            Ok(raising.map_or(newest, |(v, _)| SchemaVersion::new(v.get() - 1)))
+        }
+    }
+}
+
+/// The features of the table, for a commit that assessment did not ask about.
+fn check_gate(state: &TableState) -> Result<(), Refusal> {
+    let features = features::refused(&state.protocol, &state.metadata.configuration);
+    if features.is_empty() { Ok(()) } else { Err(unsupported_features(features)) }
+}
+
+fn unsupported_features(features: Vec<String>) -> Refusal {
+    let hint = "migrate this table with an engine that knows the feature, or upgrade delta-migrate";
+    let listed = text::list(&features);
+    let message = format!("the table's protocol asks for {listed}, which is not handled here");
+    Refusal::new(ErrorCode::UnsupportedFeature, message, hint)
+}
+
+/// Every pending step must be one that this build takes, before any of them is planned.
+fn check_steps(kind: &Kind, from: SchemaVersion, to: SchemaVersion) -> Result<(), Refusal> {
+    for (version, migration) in kind.between(from, to) {
+        if let Some(step) = migration.steps.iter().find(|s| !s.is_supported()) {
+            let refusal = unsupported(step);
+            let message = format!("migration {version} (`{}`): {}", migration.description(), refusal.message);
+            return Err(Refusal { message, ..refusal });
+        }
+    }
+    Ok(())
+}
+
+/// A history that can't be read is never replaced silently: it is the user's record.
+fn check_history(namespace: &Namespace, state: &TableState) -> Result<(), Refusal> {
+    let property = namespace.property(super::state::keys::HISTORY);
+    match state.metadata.configuration.get(&property) {
+        Some(text) if history::entries(text).is_none() => Err(Refusal::new(
+            ErrorCode::InvalidStamp,
+            format!("property `{property}` is `{}`; wanted a JSON array of objects", text::shorten(text, 60)),
+            "find out which program wrote it; `delta-migrate repair TABLE --restamp N --why …` starts a new record",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The floor that a commit leaves: the greater of the table's and the chain's.
+pub(super) struct Floor {
+    pub(super) stamp: Option<MinVersion>,
+    pub(super) changes: bool,
+}
+
+impl Floor {
+    fn at(namespace: &Namespace, kind: &Kind, state: &TableState, to: SchemaVersion) -> Self {
+        let table = Stamps::read(namespace, &state.metadata.configuration).ok().and_then(|s| s.min_version);
+        Self::of(table, kind.floor_at(to))
+    }
+
+    pub(super) fn of(table: Option<MinVersion>, chain: Option<MinVersion>) -> Self {
+        let stamp = table.max(chain);
+        Self { stamp, changes: stamp != table }
+    }
+}
+
+fn warnings(
+    kind: &Kind,
+    from: SchemaVersion,
+    how: How,
+    floor: &Floor,
+    migrations: &[PlannedMigration],
+    state: &TableState,
+) -> Vec<String> {
+    let mut out = Vec::new();
+    if how == How::Adopted {
+        out.push(format!(
+            "the table has no stamp: it is taken over as kind `{}` at version {from}",
+            kind.name()
+        ));
+    }
+    out.push(
+        "transactions of other writers that are in flight when the commit lands fail with a metadata conflict \
+         and must be rerun by their owners"
+            .to_owned(),
+    );
+    let schema_changes = migrations.iter().flat_map(|m| &m.changes).any(|c| {
+        matches!(c, Change::AddColumn { .. } | Change::RelaxNullability { .. } | Change::Comment { .. })
+    });
+    if schema_changes {
+        out.push("readers that stream with a fixed schema stop and must be restarted".to_owned());
+    }
+    if let Some(floor) = floor.stamp.filter(|_| floor.changes) {
+        out.push(floor_warning(kind, floor));
+    }
+    if state.protocol.has("typeWidening") || state.protocol.has("typeWidening-preview") {
+        out.push("the table uses type widening, which some releases of delta-rs can't open".to_owned());
+    }
+    out
+}
+
+pub(super) fn floor_warning(kind: &Kind, floor: MinVersion) -> String {
+    format!(
+        "raises the floor to {floor}: releases that know fewer than {} of kind `{}` stop writing, and no \
+         rollback below that is possible",
+        text::count(floor.get() as usize, "migration"),
+        kind.name()
+    )
+}
+
+/// A missing table is born at the target's shape.
+fn create(
+    namespace: &Namespace,
+    kind: &Kind,
+    target: Target,
+    assessment: Assessment,
+) -> Result<Plan, Refusal> {
+    let to = reach(kind, SchemaVersion::ZERO, target)?;
+    check_steps(kind, SchemaVersion::ZERO, to)?;
+    let shape = kind.shape_at(to);
+    if shape.columns.is_empty() {
+        return Err(Refusal::new(
+            ErrorCode::UnknownShape,
+            format!("kind `{}` has no columns, so no table can be created from it", kind.name()),
+            "create the table with the program that knows its columns; the chain is applied afterwards",
+        ));
+    }
+    let rules = NameRules::of(&shape.properties);
+    shape.columns.iter().try_for_each(|f| rules.check_field(&f.name, &f.data_type, true))?;
+    let protocol = features::protocol_at_birth(&shape.columns, &shape.properties).map_err(|features| {
+        Refusal::new(
+            ErrorCode::UnsupportedFeature,
+            format!("a table with {} can't be created here", text::list(&features)),
+            "create the table with an engine that knows the feature, or take the property out of [properties]",
+        )
+    })?;
+    let mut plan = Plan::new(namespace, kind, None, assessment);
+    let floor = Floor::of(None, kind.floor_at(to));
+    if let Some(floor) = floor.stamp {
+        plan.warnings.push(floor_warning(kind, floor));
+    }
+    plan.to = to;
+    plan.mode = Mode::Create;
+    plan.chain = ChainDigest::of(kind, to);
+    plan.commits = vec![PlannedCommit {
+        how: How::Created,
+        from: SchemaVersion::ZERO,
+        to,
+        floor: floor.stamp,
+        floor_changes: floor.changes,
+        digest: Some(plan.chain.clone()),
+        why: None,
+        migrations: Vec::new(),
+        content: Content::Create { shape: Box::new(shape), protocol },
+    }];
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests;

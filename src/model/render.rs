@@ -1,0 +1,213 @@
+//! Plans, reports and histories as people read them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::evolve::Change;
+use super::plan::{Mode, Plan};
+use super::report::{BatchReport, Outcome, TableReport};
+use super::text;
+
+/// Escape sequences around words; empty where colour is not wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Palette {
+    good: &'static str,
+    pending: &'static str,
+    bad: &'static str,
+    dim: &'static str,
+    bold: &'static str,
+    reset: &'static str,
+}
+
+impl Palette {
+    /// No colour.
+    pub(crate) const PLAIN: Self =
+        Self { good: "", pending: "", bad: "", dim: "", bold: "", reset: "" };
+    /// The sixteen colours that every terminal has.
+    pub(crate) const COLOUR: Self = Self {
+        good: "\u{1b}[32m",
+        pending: "\u{1b}[33m",
+        bad: "\u{1b}[31m",
+        dim: "\u{1b}[2m",
+        bold: "\u{1b}[1m",
+        reset: "\u{1b}[0m",
+    };
+
+    fn outcome(self, outcome: Outcome) -> &'static str {
+        match outcome {
+            Outcome::Created | Outcome::Migrated | Outcome::Repaired | Outcome::Current => self.good,
+            Outcome::Ahead | Outcome::Planned | Outcome::Skipped => self.pending,
+            Outcome::Refused | Outcome::Failed => self.bad,
+        }
+    }
+}
+
+/// What a mode costs, in words.
+pub(crate) fn cost(mode: Mode) -> &'static str {
+    match mode {
+        Mode::NoChange => "nothing to do",
+        Mode::Create => "creates the table",
+        Mode::MetadataOnly => "metadata only: seconds, nothing is moved",
+        Mode::Rewrite => "moves data",
+    }
+}
+
+/// One plan: what the table is, what changes, what that means.
+pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
+    let Palette { bold, dim, good, pending, reset, .. } = palette;
+    let mut out = String::new();
+    let versions = match (plan.mode, plan.from == plan.to) {
+        (Mode::Create, _) => format!("new table at version {}", plan.to),
+        (_, true) => format!("version {}", plan.to),
+        _ => format!("version {} → {}", plan.from, plan.to),
+    };
+    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {versions}, {}", plan.kind, cost(plan.mode));
+    for commit in &plan.commits {
+        for migration in &commit.migrations {
+            let _ = writeln!(out, "  {:>3}  {}", migration.version, migration.description);
+            for change in &migration.changes {
+                let (mark, line) = change_line(change);
+                let colour = if mark == '+' { good } else { pending };
+                let _ = writeln!(out, "       {colour}{mark}{reset} {line}");
+            }
+            if migration.changes.is_empty() {
+                let _ = writeln!(out, "       {dim}changes nothing on this table{reset}");
+            }
+        }
+        if commit.migrations.is_empty() && plan.mode != Mode::Create {
+            let _ = writeln!(out, "       stamps version {} ({})", commit.to, commit.how.as_str());
+        }
+        if let Some(why) = &commit.why {
+            let _ = writeln!(out, "       {dim}why: {why}{reset}");
+        }
+    }
+    for warning in &plan.warnings {
+        let _ = writeln!(out, "  {pending}!{reset} {warning}");
+    }
+    out
+}
+
+fn change_line(change: &Change) -> (char, String) {
+    match change {
+        Change::AddColumn { path, type_text } => ('+', format!("{path} {type_text}")),
+        Change::LeaveColumn { path } => ('=', format!("{path} is there already and stays as it is")),
+        Change::Comment { path, comment } => ('~', format!("comment on {path}: {}", quoted(comment))),
+        Change::RelaxNullability { path } => ('~', format!("{path} may be null")),
+        Change::TableDescription { description } => ('~', format!("table description: {}", quoted(description))),
+        Change::SetProperty { key, value, was: None } => ('+', format!("property {key} = {}", quoted(value))),
+        Change::SetProperty { key, value, was: Some(was) } => {
+            ('~', format!("property {key} = {} (was {})", quoted(value), quoted(was)))
+        }
+        Change::UnsetProperty { key, was } => ('-', format!("property {key} (was {})", quoted(was))),
+    }
+}
+
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", text::shorten(&value.escape_debug().to_string(), 80))
+}
+
+/// A batch: refused and failed tables first, each with its next step; then the others; then the count.
+pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
+    let mut out = String::new();
+    let rank = |t: &&TableReport| match t.outcome {
+        Outcome::Failed => 0,
+        Outcome::Refused => 1,
+        Outcome::Planned => 2,
+        Outcome::Created => 3,
+        Outcome::Migrated | Outcome::Repaired => 4,
+        Outcome::Ahead => 5,
+        Outcome::Current => 6,
+        Outcome::Skipped => 7,
+    };
+    let mut tables: Vec<&TableReport> = report.tables.iter().collect();
+    tables.sort_by_key(rank);
+    let many_current = report.summary.current > MOST_CURRENT;
+    let shown: Vec<&TableReport> =
+        tables.into_iter().filter(|t| !(many_current && t.outcome == Outcome::Current)).collect();
+    let names = shorten_uris(&shown);
+    let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).min(60);
+    let kinds = shown.iter().map(|t| t.kind.chars().count()).max().unwrap_or(0);
+    for (table, name) in shown.iter().zip(&names) {
+        let _ = writeln!(out, "{}", line(table, name, width, kinds, palette));
+    }
+    if many_current {
+        let _ = writeln!(out, "{} current, not listed", text::count(report.summary.current as usize, "table"));
+    }
+    let Palette { bold, pending, reset, .. } = palette;
+    let done = |t: &&&TableReport| matches!(t.outcome, Outcome::Created | Outcome::Migrated | Outcome::Repaired);
+    let warnings: BTreeSet<&String> = shown.iter().filter(done).flat_map(|t| &t.warnings).collect();
+    for warning in warnings {
+        let _ = writeln!(out, "{pending}!{reset} {warning}");
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{bold}{}{reset}", report.summary);
+    out
+}
+
+/// More current tables than this are counted, not listed.
+const MOST_CURRENT: u32 = 20;
+
+/// Names without the folder that all of them share.
+fn shorten_uris(tables: &[&TableReport]) -> Vec<String> {
+    let common = match tables {
+        [] | [_] => 0,
+        [first, rest @ ..] => {
+            let shared = rest.iter().fold(first.uri.as_str(), |shared, t| {
+                let end = shared.char_indices().zip(t.uri.chars()).find(|((_, a), b)| a != b);
+                let end = end.map_or(shared.len().min(t.uri.len()), |((i, _), _)| i);
+                shared.get(..end).unwrap_or("")
+            });
+            shared.rfind('/').map_or(0, |i| i + 1)
+        }
+    };
+    tables.iter().map(|t| t.uri.get(common..).unwrap_or(&t.uri).to_owned()).collect()
+}
+
+fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Palette) -> String {
+    let TableReport { outcome, from, to, newest, log_version, kind, error, .. } = table;
+    let Palette { dim, reset, .. } = palette;
+    let colour = palette.outcome(*outcome);
+    let word = if *outcome == Outcome::Planned { "pending" } else { outcome.as_str() };
+    let head = format!("{colour}{word:<9}{reset} {name:<width$}  {kind:<kinds$}");
+    let gap = " ".repeat(10);
+    match (error, from, to) {
+        (Some(error), _, _) => {
+            let mut out = format!("{head}  {}: {}", error.code, error.message);
+            for cause in &error.causes {
+                let _ = write!(out, "\n{gap}{dim}because: {cause}{reset}");
+            }
+            if let Some(hint) = &error.hint {
+                let _ = write!(out, "\n{gap}→ {hint}");
+            }
+            out
+        }
+        (None, Some(from), Some(to)) => {
+            let versions = match (outcome, newest) {
+                (Outcome::Created, _) => format!("at version {to}"),
+                (Outcome::Planned, _) if table.mode == Mode::Create => format!("missing, to be created at version {to}"),
+                (Outcome::Ahead, Some(newest)) => format!("at version {to}, this release knows {newest}"),
+                _ if from == to => format!("at version {to}"),
+                _ => format!("version {from} → {to}"),
+            };
+            let cost = match outcome {
+                Outcome::Planned if table.mode != Mode::Create => format!(", {}", cost(table.mode)),
+                _ => String::new(),
+            };
+            let commit = match log_version.filter(|_| table.commits > 0) {
+                Some(v) => format!(" {dim}(log version {v}){reset}"),
+                None => String::new(),
+            };
+            let mut out = format!("{head}  {versions}{cost}{commit}");
+            for m in table.migrations.iter().filter(|_| *outcome != Outcome::Created) {
+                let _ = write!(out, "\n{gap}{dim}{:>3}  {}{reset}", m.version, m.description);
+            }
+            out
+        }
+        _ => head,
+    }
+}
+
+#[cfg(test)]
+mod tests;

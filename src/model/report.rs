@@ -1,0 +1,295 @@
+//! What was done with tables, for programs: the JSON of `status`, `plan` and `apply`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::assess::Assessment;
+use super::plan::{Mode, Plan};
+use super::text;
+use super::version::{LogVersion, SchemaVersion};
+use crate::error::Error;
+
+/// How the work on one table ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It was created.
+    Created,
+    /// A migrating commit landed.
+    Migrated,
+    /// A repair landed.
+    Repaired,
+    /// Nothing was to be done.
+    Current,
+    /// A newer release migrated it; nothing was to be done.
+    Ahead,
+    /// Work is pending; nothing was written.
+    Planned,
+    /// It was left out.
+    Skipped,
+    /// It was refused and is exactly as it was.
+    Refused,
+    /// The work failed.
+    Failed,
+}
+
+impl Outcome {
+    /// The word in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Migrated => "migrated",
+            Self::Repaired => "repaired",
+            Self::Current => "current",
+            Self::Ahead => "ahead",
+            Self::Planned => "planned",
+            Self::Skipped => "skipped",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was done with one table.
+///
+/// `Display` gives one line for a log.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct TableReport {
+    /// The table's location, without credentials.
+    pub uri: String,
+    /// Its kind.
+    pub kind: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The version before; none where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<SchemaVersion>,
+    /// The version afterwards, or the one that pending work leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<SchemaVersion>,
+    /// The kind's newest version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<SchemaVersion>,
+    /// The log version of the commit that landed, or at which the table was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_version: Option<LogVersion>,
+    /// How many commits landed.
+    pub commits: u32,
+    /// How many commits were tried.
+    pub attempts: u32,
+    /// What the work costs.
+    pub mode: Mode,
+    /// How the table stands to its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assessment: Option<Assessment>,
+    /// The migrations that were, or would be, carried out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<MigrationReport>,
+    /// What the work means for readers and other writers.
+    pub warnings: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Why it was refused or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorReport>,
+}
+
+/// A migration by its version and what it is for.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct MigrationReport {
+    /// Its position in the chain, from 1.
+    pub version: SchemaVersion,
+    /// What it is for.
+    pub description: String,
+}
+
+/// An error as programs read it.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ErrorReport {
+    /// The stable code.
+    pub code: &'static str,
+    /// One fact.
+    pub message: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The first line of each cause, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    /// Log versions that were committed before the error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub committed: Vec<u64>,
+}
+
+impl ErrorReport {
+    /// An error's code, message, hint and causes.
+    pub fn of(error: &Error) -> Self {
+        Self {
+            code: error.code().as_str(),
+            message: error.message().to_owned(),
+            hint: error.hint().map(str::to_owned),
+            causes: error.causes(),
+            committed: error.committed().to_vec(),
+        }
+    }
+}
+
+impl TableReport {
+    /// The report of a plan that was not carried out.
+    pub(crate) fn of_plan(uri: &str, plan: &Plan, newest: SchemaVersion) -> Self {
+        let outcome = match (&plan.assessment, plan.is_empty()) {
+            (Assessment::Ahead { .. }, _) => Outcome::Ahead,
+            (_, true) => Outcome::Current,
+            (_, false) => Outcome::Planned,
+        };
+        Self {
+            uri: uri.to_owned(),
+            kind: plan.kind.clone(),
+            outcome,
+            from: Some(plan.from),
+            to: Some(plan.to),
+            newest: Some(newest),
+            log_version: plan.log_version(),
+            commits: 0,
+            attempts: 0,
+            mode: plan.mode,
+            assessment: Some(plan.assessment.clone()),
+            migrations: plan
+                .commits
+                .iter()
+                .flat_map(|c| &c.migrations)
+                .map(|m| MigrationReport { version: m.version, description: m.description.clone() })
+                .collect(),
+            warnings: plan.warnings.clone(),
+            elapsed_ms: 0,
+            error: None,
+        }
+    }
+
+    /// The report of a table that was refused or that failed.
+    pub(crate) fn of_error(uri: &str, kind: &str, newest: Option<SchemaVersion>, error: &Error) -> Self {
+        let outcome = if error.is_refusal() { Outcome::Refused } else { Outcome::Failed };
+        Self {
+            uri: uri.to_owned(),
+            kind: kind.to_owned(),
+            outcome,
+            from: None,
+            to: None,
+            newest,
+            log_version: error.committed().last().map(|v| LogVersion::new(*v)),
+            commits: u32::try_from(error.committed().len()).unwrap_or(u32::MAX),
+            attempts: 0,
+            mode: Mode::NoChange,
+            assessment: None,
+            migrations: Vec::new(),
+            warnings: Vec::new(),
+            elapsed_ms: 0,
+            error: Some(ErrorReport::of(error)),
+        }
+    }
+
+    pub(crate) fn took(mut self, elapsed: Duration) -> Self {
+        self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+}
+
+impl fmt::Display for TableReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { uri, kind, outcome, from, to, log_version, error, .. } = self;
+        write!(f, "{uri} ({kind}): {}", outcome.as_str())?;
+        match (from, to) {
+            (Some(from), Some(to)) if from != to => write!(f, ", version {from} to {to}")?,
+            (_, Some(to)) => write!(f, ", version {to}")?,
+            _ => {}
+        }
+        if let Some(log_version) = log_version.filter(|_| self.commits > 0) {
+            write!(f, ", log version {log_version}")?;
+        }
+        match error {
+            Some(error) => write!(f, ": {} ({})", error.message, error.code),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What was done with many tables.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct BatchReport {
+    /// The command that ran.
+    pub command: &'static str,
+    /// One report a table, in the order in which the tables were named.
+    pub tables: Vec<TableReport>,
+    /// How many tables ended how.
+    pub summary: Summary,
+}
+
+/// How many tables ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub migrated: u32,
+    pub created: u32,
+    pub repaired: u32,
+    pub current: u32,
+    pub ahead: u32,
+    pub planned: u32,
+    pub skipped: u32,
+    pub refused: u32,
+    pub failed: u32,
+}
+
+impl BatchReport {
+    /// Counts the tables' outcomes.
+    pub fn new(command: &'static str, tables: Vec<TableReport>) -> Self {
+        let mut summary = Summary::default();
+        for table in &tables {
+            *match table.outcome {
+                Outcome::Created => &mut summary.created,
+                Outcome::Migrated => &mut summary.migrated,
+                Outcome::Repaired => &mut summary.repaired,
+                Outcome::Current => &mut summary.current,
+                Outcome::Ahead => &mut summary.ahead,
+                Outcome::Planned => &mut summary.planned,
+                Outcome::Skipped => &mut summary.skipped,
+                Outcome::Refused => &mut summary.refused,
+                Outcome::Failed => &mut summary.failed,
+            } += 1;
+        }
+        Self { command, tables, summary }
+    }
+
+    /// Whether a table was refused or failed.
+    pub fn has_errors(&self) -> bool {
+        self.summary.refused + self.summary.failed > 0
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { migrated, created, repaired, current, ahead, planned, skipped, refused, failed } = *self;
+        let parts = [
+            (created, "created"),
+            (migrated, "migrated"),
+            (repaired, "repaired"),
+            (planned, "pending"),
+            (current, "current"),
+            (ahead, "ahead"),
+            (skipped, "skipped"),
+            (refused, "refused"),
+            (failed, "failed"),
+        ];
+        let all: u32 = parts.iter().map(|(n, _)| n).sum();
+        let shown: Vec<String> =
+            parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+        write!(f, "{}: {}", text::count(all as usize, "table"), if shown.is_empty() { "nothing to do".into() } else { shown.join(", ") })
+    }
+}
