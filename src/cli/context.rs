@@ -210,7 +210,8 @@ fn stock_migrators(
         }
         builder.build().map(Arc::new)
     };
-    let wanted = config.map(|c| c.tables.iter().filter_map(|t| t.adopt).collect()).unwrap_or(Vec::new());
+    let wanted: Vec<Adopt> =
+        config.iter().flat_map(|c| &c.tables).filter_map(|t| t.adopt).collect();
     let mut adopting = BTreeMap::new();
     for adopt in wanted {
         adopting.insert(adopt_key(adopt), build(Some(adopt))?);

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Target};
 use crate::model::render;
-use crate::model::report::{BatchReport, TableReport};
+use crate::model::report::{BatchReport, Outcome, TableReport};
 use crate::model::saved_plan::{PlanFile, SavedPlan};
 use crate::model::version::SchemaVersion;
 
@@ -81,13 +81,16 @@ pub(crate) async fn show(
         output.text(&render::plan(uri, plan, output.palette()));
         output.text("\n");
     }
-    Ok((output.batch(&without_details(report)), saved))
+    output.text(&render::batch(&without_pending(&report), output.palette()));
+    let exit = if report.has_errors() { Exit::Errors } else { Exit::Fine };
+    Ok((exit, saved))
 }
 
-/// The plans have just been shown in full.
-fn without_details(mut report: BatchReport) -> BatchReport {
-    report.tables.iter_mut().for_each(|t| t.migrations.clear());
-    report
+/// The pending tables have just been shown in full; they still count.
+fn without_pending(report: &BatchReport) -> BatchReport {
+    let mut shown = report.clone();
+    shown.tables.retain(|t| t.outcome != Outcome::Planned);
+    shown
 }
 
 fn save(file: &Path, plans: Vec<SavedPlan>) -> Result<(), Error> {

@@ -34,7 +34,7 @@ pub(super) struct Intent {
 #[derive(Debug, Clone)]
 enum Wish {
     Reach(Target),
-    Saved(SavedPlan),
+    Saved(Box<SavedPlan>),
     Baseline(SchemaVersion),
     Repair(Repair, String),
 }
@@ -56,7 +56,7 @@ impl Intent {
 
     /// A plan that says `create` was made by somebody who named location and kind.
     pub(super) fn saved(policy: StartupPolicy, plan: &SavedPlan) -> Self {
-        Self { wish: Wish::Saved(plan.clone()), policy, if_missing: IfMissing::Create, id: None }
+        Self { wish: Wish::Saved(Box::new(plan.clone())), policy, if_missing: IfMissing::Create, id: None }
     }
 
     pub(super) fn baseline(at: SchemaVersion) -> Self {

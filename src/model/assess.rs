@@ -192,7 +192,7 @@ pub(crate) fn differences(shape: &Shape, columns: &[Field]) -> Vec<Difference> {
 
 fn compare(wanted: &[Field], found: &[Field], at: &[String], out: &mut Vec<Difference>) {
     for field in wanted {
-        let path = [at, &[field.name.clone()]].concat();
+        let path = [at, std::slice::from_ref(&field.name)].concat();
         match find(found, &field.name) {
             None => out.push(difference(&path, &field.data_type, None)),
             Some(other) => compare_types(&field.data_type, &other.data_type, &path, out),

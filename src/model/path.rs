@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// The way to a column: a name at the top, then names inside structs, with `element`, `key` and
 /// `value` as the steps into arrays and maps (PROTOCOL.md, Field Path).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ColumnPath(Vec<String>);
+pub(crate) struct ColumnPath(Vec<String>);
 
 /// A text that is no column path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {wanted}")]
-pub struct InvalidPath {
+pub(crate) struct InvalidPath {
     text: String,
     pub(crate) wanted: &'static str,
 }
@@ -23,7 +23,7 @@ impl ColumnPath {
     }
 
     /// The segments, outermost first; never empty.
-    pub fn segments(&self) -> &[String] {
+    pub(crate) fn segments(&self) -> &[String] {
         &self.0
     }
 

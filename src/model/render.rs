@@ -1,10 +1,10 @@
 //! Plans, reports and histories as people read them.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::evolve::Change;
-use super::plan::{Mode, Plan};
+use super::kind::Shape;
+use super::plan::{Content, Mode, Plan};
 use super::report::{BatchReport, Outcome, TableReport};
 use super::text;
 
@@ -74,7 +74,9 @@ pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
                 let _ = writeln!(out, "       {dim}changes nothing on this table{reset}");
             }
         }
-        if commit.migrations.is_empty() && plan.mode != Mode::Create {
+        if let Content::Create { shape, .. } = &commit.content {
+            created(&mut out, shape, palette);
+        } else if commit.migrations.is_empty() {
             let _ = writeln!(out, "       stamps version {} ({})", commit.to, commit.how.as_str());
         }
         if let Some(why) = &commit.why {
@@ -85,6 +87,21 @@ pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
         let _ = writeln!(out, "  {pending}!{reset} {warning}");
     }
     out
+}
+
+/// The columns, partitioning and properties of a table that is to be created.
+fn created(out: &mut String, shape: &Shape, palette: Palette) {
+    let Palette { good, dim, reset, .. } = palette;
+    for field in &shape.columns {
+        let required = if field.nullable { "" } else { " not null" };
+        let _ = writeln!(out, "       {good}+{reset} {} {}{required}", field.name, field.data_type);
+    }
+    if !shape.partition_by.is_empty() {
+        let _ = writeln!(out, "       {dim}partitioned by {}{reset}", shape.partition_by.join(", "));
+    }
+    for (key, value) in &shape.properties {
+        let _ = writeln!(out, "       {good}+{reset} property {key} = {}", quoted(value));
+    }
 }
 
 fn change_line(change: &Change) -> (char, String) {
@@ -103,7 +120,8 @@ fn change_line(change: &Change) -> (char, String) {
 }
 
 fn quoted(value: &str) -> String {
-    format!("\"{}\"", text::shorten(&value.escape_debug().to_string(), 80))
+    let one_line = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+    format!("\"{}\"", text::shorten(&one_line, 80))
 }
 
 /// A batch: refused and failed tables first, each with its next step; then the others; then the count.
@@ -133,12 +151,7 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
     if many_current {
         let _ = writeln!(out, "{} current, not listed", text::count(report.summary.current as usize, "table"));
     }
-    let Palette { bold, pending, reset, .. } = palette;
-    let done = |t: &&&TableReport| matches!(t.outcome, Outcome::Created | Outcome::Migrated | Outcome::Repaired);
-    let warnings: BTreeSet<&String> = shown.iter().filter(done).flat_map(|t| &t.warnings).collect();
-    for warning in warnings {
-        let _ = writeln!(out, "{pending}!{reset} {warning}");
-    }
+    let Palette { bold, reset, .. } = palette;
     if !out.is_empty() {
         out.push('\n');
     }
@@ -195,11 +208,15 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
                 Outcome::Planned if table.mode != Mode::Create => format!(", {}", cost(table.mode)),
                 _ => String::new(),
             };
+            let floor = match table.floor {
+                Some(floor) => format!(", floor {floor}"),
+                None => String::new(),
+            };
             let commit = match log_version.filter(|_| table.commits > 0) {
                 Some(v) => format!(" {dim}(log version {v}){reset}"),
                 None => String::new(),
             };
-            let mut out = format!("{head}  {versions}{cost}{commit}");
+            let mut out = format!("{head}  {versions}{floor}{cost}{commit}");
             for m in table.migrations.iter().filter(|_| *outcome != Outcome::Created) {
                 let _ = write!(out, "\n{gap}{dim}{:>3}  {}{reset}", m.version, m.description);
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::assess::Assessment;
 use super::plan::{Mode, Plan};
 use super::text;
-use super::version::{LogVersion, SchemaVersion};
+use super::version::{LogVersion, MinVersion, SchemaVersion};
 use crate::error::Error;
 
 /// How the work on one table ended.
@@ -71,6 +71,9 @@ pub struct TableReport {
     /// The version afterwards, or the one that pending work leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<SchemaVersion>,
+    /// The floor that the work raises or lowers; none where it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<MinVersion>,
     /// The kind's newest version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<SchemaVersion>,
@@ -154,6 +157,7 @@ impl TableReport {
             outcome,
             from: Some(plan.from),
             to: Some(plan.to),
+            floor: plan.commits.iter().filter(|c| c.floor_changes).find_map(|c| c.floor),
             newest: Some(newest),
             log_version: plan.log_version(),
             commits: 0,
@@ -181,6 +185,7 @@ impl TableReport {
             outcome,
             from: None,
             to: None,
+            floor: None,
             newest,
             log_version: error.committed().last().map(|v| LogVersion::new(*v)),
             commits: u32::try_from(error.committed().len()).unwrap_or(u32::MAX),

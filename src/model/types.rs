@@ -15,7 +15,7 @@ use super::path::{ColumnPath, quote_segment};
 
 /// A type of a Delta schema.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum DataType {
+pub(crate) enum DataType {
     /// A type without parts.
     Primitive(Primitive),
     /// A list.
@@ -40,7 +40,7 @@ pub enum DataType {
 
 /// A type without parts (PROTOCOL.md, Primitive Types).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Primitive {
+pub(crate) enum Primitive {
     /// UTF-8 text.
     String,
     /// 64-bit integer.
@@ -77,15 +77,15 @@ pub enum Primitive {
 
 /// A named column or struct field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Field {
+pub(crate) struct Field {
     /// The name, as written.
-    pub name: String,
+    pub(crate) name: String,
     /// The type.
-    pub data_type: DataType,
+    pub(crate) data_type: DataType,
     /// Whether null is allowed.
-    pub nullable: bool,
+    pub(crate) nullable: bool,
     /// The `comment` of the field's metadata.
-    pub comment: Option<String>,
+    pub(crate) comment: Option<String>,
 }
 
 impl Field {
