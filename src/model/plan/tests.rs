@@ -24,6 +24,7 @@ fn planned(state: &TableState, target: Target) -> Result<Plan, Refusal> {
 fn moment() -> Moment {
     Moment {
         millis: 1_764_543_600_000,
+        in_commit_timestamp: 1_764_543_600_001,
         at: "2025-11-30T23:00:00Z".into(),
         commit_id: "commit-id".into(),
         table_id: "new-table-id".into(),
