@@ -232,7 +232,9 @@ impl Migrator {
             Err(cause) => {
                 // What is wrong (or missing) is told by the log itself, not by the kernel's text.
                 let started = Instant::now();
-                let done = self.run(kind, location, Intent::migrate(self.policy, Target::Newest, IfMissing::Create)).await?;
+                let done = self
+                    .run(kind, location, Intent::migrate(self.policy, Target::Newest, IfMissing::Create))
+                    .await?;
                 if done.report.outcome != Outcome::Created {
                     return Err(Error::new(ErrorCode::Storage, Stage::Read, "the table can't be loaded")
                         .with_hint("delta-rs can't read a table that this program can; see the cause")
@@ -402,7 +404,12 @@ impl Migrator {
     ///
     /// # Errors
     /// `unknown_shape` when they do not; the refusals of an assessment.
-    pub async fn baseline(&self, kind: &str, location: &Location, at: SchemaVersion) -> Result<TableReport, Error> {
+    pub async fn baseline(
+        &self,
+        kind: &str,
+        location: &Location,
+        at: SchemaVersion,
+    ) -> Result<TableReport, Error> {
         Ok(self.run(kind, location, Intent::baseline(at)).await?.report)
     }
 
@@ -425,7 +432,12 @@ impl Migrator {
     ///
     /// # Errors
     /// As there.
-    pub async fn plan_baseline(&self, kind: &str, location: &Location, at: SchemaVersion) -> Result<Plan, Error> {
+    pub async fn plan_baseline(
+        &self,
+        kind: &str,
+        location: &Location,
+        at: SchemaVersion,
+    ) -> Result<Plan, Error> {
         self.plan_intent(kind, location, &Intent::baseline(at)).await
     }
 
@@ -486,7 +498,8 @@ fn check_why(why: &str) -> Result<(), Error> {
     if (1..=300).contains(&length) && !why.chars().any(char::is_control) {
         return Ok(());
     }
-    Err(Error::usage("`why` must be 1 to 300 characters on one line").with_hint("say why the repair is needed"))
+    Err(Error::usage("`why` must be 1 to 300 characters on one line")
+        .with_hint("say why the repair is needed"))
 }
 
 /// Loads a table, or what is new of it, after the work on it is done.

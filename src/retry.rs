@@ -50,7 +50,10 @@ mod tests {
     fn pauses_grow_and_are_bounded() {
         let all: Vec<Duration> = pauses().take(50).collect();
         assert_eq!(all.len(), 50, "they never run out");
-        assert!(all.iter().all(|p| *p >= Duration::from_millis(20) && *p <= Duration::from_secs(4)), "{all:?}");
+        assert!(
+            all.iter().all(|p| *p >= Duration::from_millis(20) && *p <= Duration::from_secs(4)),
+            "{all:?}"
+        );
         assert!(all[40] > all[0]);
     }
 

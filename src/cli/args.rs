@@ -75,10 +75,13 @@ pub(crate) enum Format {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show how each table stands to its kind; writes nothing
-    #[command(alias = "info", after_help = "Examples:
+    #[command(
+        alias = "info",
+        after_help = "Examples:
   delta-migrate status
   delta-migrate status --check && echo 'nothing pending'
-  delta-migrate status --format json | jq '.tables[] | select(.outcome == \"planned\")'")]
+  delta-migrate status --format json | jq '.tables[] | select(.outcome == \"planned\")'"
+    )]
     Status(StatusArgs),
 
     /// Show what `apply` would do, and what that means for readers and writers; writes nothing
@@ -104,10 +107,13 @@ newest shape. A refused table is exactly as it was.")]
     History(HistoryArgs),
 
     /// Stamp a table that has no stamp, once its columns are known to fit that version
-    #[command(alias = "stamp", after_help = "Example:
+    #[command(
+        alias = "stamp",
+        after_help = "Example:
   delta-migrate baseline data/facts --at 3
 
-The columns must fit version 3 of the kind; otherwise nothing is written.")]
+The columns must fit version 3 of the kind; otherwise nothing is written."
+    )]
     Baseline(BaselineArgs),
 
     /// The way out of drifted, stamp_lost, diverged, or a floor raised by mistake

@@ -1,9 +1,9 @@
 //! `baseline` and `repair`: what a person decides about one table.
 
+use super::Exit;
 use super::args::{BaselineArgs, Global, RepairArgs};
 use super::context::{Context, Job};
 use super::output::Output;
-use super::Exit;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Repair};

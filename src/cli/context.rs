@@ -44,13 +44,18 @@ const CONFIG_FILE: &str = "delta-migrate.toml";
 
 impl Context {
     /// Reads configuration and kinds, as far as the arguments do not stand in for them.
-    pub(crate) fn load(global: &Global, own: Option<Migrator>, budget: Option<Duration>) -> Result<Self, Error> {
+    pub(crate) fn load(
+        global: &Global,
+        own: Option<Migrator>,
+        budget: Option<Duration>,
+    ) -> Result<Self, Error> {
         let config = read_config(global, own.is_some())?;
         let mut storage = config.as_ref().map(|c| c.storage.clone()).unwrap_or_default();
         for option in &global.storage_option {
             let (key, value) = option.split_once('=').ok_or_else(|| {
                 // The text is not repeated: it may be a secret.
-                Error::usage("--storage-option wants KEY=VALUE").with_hint("for example --storage-option aws_region=eu-central-1")
+                Error::usage("--storage-option wants KEY=VALUE")
+                    .with_hint("for example --storage-option aws_region=eu-central-1")
             })?;
             storage.insert(key.to_owned(), value.to_owned());
         }
@@ -210,8 +215,7 @@ fn stock_migrators(
         }
         builder.build().map(Arc::new)
     };
-    let wanted: Vec<Adopt> =
-        config.iter().flat_map(|c| &c.tables).filter_map(|t| t.adopt).collect();
+    let wanted: Vec<Adopt> = config.iter().flat_map(|c| &c.tables).filter_map(|t| t.adopt).collect();
     let mut adopting = BTreeMap::new();
     for adopt in wanted {
         adopting.insert(adopt_key(adopt), build(Some(adopt))?);

@@ -1,9 +1,9 @@
 //! `history`: who migrated a table, when.
 
+use super::Exit;
 use super::args::{Global, HistoryArgs};
 use super::context::Context;
 use super::output::Output;
-use super::Exit;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::report::{BatchReport, TableReport};

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use super::Exit;
 use super::args::{Global, NewArgs};
 use super::config;
 use super::output::Output;
-use super::Exit;
 use crate::error::Error;
 use crate::model::kind::Kind;
 

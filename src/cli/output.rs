@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
-use super::args::Format;
 use super::Exit;
+use super::args::Format;
 use crate::error::Error;
 use crate::model::render::{self, Palette};
 use crate::model::report::{BatchReport, ErrorReport};

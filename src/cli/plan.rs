@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use serde::Serialize;
 
+use super::Exit;
 use super::args::{Global, PlanArgs, Tables};
 use super::context::{Context, each};
 use super::output::Output;
-use super::Exit;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Target};

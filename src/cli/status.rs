@@ -1,9 +1,9 @@
 //! `status`: how each table stands to its kind.
 
+use super::Exit;
 use super::args::{Global, StatusArgs};
 use super::context::{Context, each};
 use super::output::Output;
-use super::Exit;
 use crate::error::Error;
 use crate::migrator::Migrator;
 

@@ -58,11 +58,8 @@ pub(crate) async fn commit(
     let mut waits = pauses();
     let mut resends = 0;
     loop {
-        let put = log_store.write_commit_entry(
-            version.get(),
-            CommitOrBytes::LogBytes(bytes.clone()),
-            operation,
-        );
+        let put =
+            log_store.write_commit_entry(version.get(), CommitOrBytes::LogBytes(bytes.clone()), operation);
         // At least a moment, so that the last attempt of a budget is a real one.
         let answer = tokio::time::timeout(budget.left().max(Duration::from_millis(100)), put).await;
         let failure = match answer {

@@ -62,7 +62,9 @@ pub(crate) async fn read_history(namespace: &Namespace, location: &Location) -> 
     let store = location.store();
     let found = read::read(store.as_ref(), None, &|_| true).await?;
     let Found::Table(found) = found else {
-        return Err(Error::new(ErrorCode::Missing, Stage::Read, "there is no table").with_hint("check the location"));
+        return Err(
+            Error::new(ErrorCode::Missing, Stage::Read, "there is no table").with_hint("check the location")
+        );
     };
     let record = found.state.metadata.configuration.get(&namespace.property(keys::HISTORY));
     let record = record.and_then(|text| entries(text)).unwrap_or_default();
@@ -119,7 +121,9 @@ async fn logged(
     };
     let migrate = b"\"MIGRATE\"";
     let lines = bytes.split(|b| *b == b'\n').filter(|l| l.windows(migrate.len()).any(|w| w == migrate));
-    Ok(lines.filter_map(|l| serde_json::from_slice(l).ok()).find_map(|l| of_commit_info(&l, namespace, version)))
+    Ok(lines
+        .filter_map(|l| serde_json::from_slice(l).ok())
+        .find_map(|l| of_commit_info(&l, namespace, version)))
 }
 
 fn of_commit_info(line: &Value, namespace: &Namespace, version: u64) -> Option<LoggedMigration> {
@@ -130,7 +134,8 @@ fn of_commit_info(line: &Value, namespace: &Namespace, version: u64) -> Option<L
     if !ours {
         return None;
     }
-    let migrations: Vec<Value> = serde_json::from_str(&text("migrations").unwrap_or_default()).unwrap_or_default();
+    let migrations: Vec<Value> =
+        serde_json::from_str(&text("migrations").unwrap_or_default()).unwrap_or_default();
     let described = |m: &Value| {
         let description = m.get("description").and_then(Value::as_str)?;
         Some(format!("{}: {description}", m.get("version")?))
@@ -162,7 +167,15 @@ impl fmt::Display for HistoryReport {
                 Some(other) => other.to_string(),
                 None => "?".to_owned(),
             };
-            write!(f, "  {}  {:<8}  version {} → {}  by {}", text("at"), text("how"), text("from"), text("to"), text("by"))?;
+            write!(
+                f,
+                "  {}  {:<8}  version {} → {}  by {}",
+                text("at"),
+                text("how"),
+                text("from"),
+                text("to"),
+                text("by")
+            )?;
             if entry.get("floor").is_some() {
                 write!(f, "  (floor {})", text("floor"))?;
             }
@@ -176,10 +189,14 @@ impl fmt::Display for HistoryReport {
             writeln!(f, "  none")?;
         }
         for commit in log {
-            let LoggedMigration { log_version, timestamp, how, from, to, release, migrations, why, kind } = commit;
+            let LoggedMigration { log_version, timestamp, how, from, to, release, migrations, why, kind } =
+                commit;
             let at = timestamp.and_then(chrono::DateTime::from_timestamp_millis);
             let at = at.map_or("?".to_owned(), |at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
-            writeln!(f, "  {at}  log version {log_version}: {how} as {kind}, version {from} → {to}, by {release}")?;
+            writeln!(
+                f,
+                "  {at}  log version {log_version}: {how} as {kind}, version {from} → {to}, by {release}"
+            )?;
             for migration in migrations {
                 writeln!(f, "      {migration}")?;
             }

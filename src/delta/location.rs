@@ -46,8 +46,9 @@ impl Location {
             let message = "`AWS_S3_LOCKING_PROVIDER` is set, but commits here are conditional puts, which writers \
                            that lock elsewhere do not see";
             if url.scheme() != "file" && url.scheme() != "memory" {
-                return Err(Error::usage(message)
-                    .with_hint("stop the writers that lock, or move them to conditional puts, then unset it"));
+                return Err(Error::usage(message).with_hint(
+                    "stop the writers that lock, or move them to conditional puts, then unset it",
+                ));
             }
         }
         let shown = redacted(&url);

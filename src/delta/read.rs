@@ -62,6 +62,7 @@ enum Seen {
 
 /// What stands at a location.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "one value a read, taken apart at once")]
 pub(crate) enum Found {
     Table(LogRead),
     /// Neither a table nor anything else.
@@ -107,7 +108,8 @@ pub(crate) async fn read(
             Err(Fault::Torn(error)) if torn => return Err(error),
             Err(Fault::Torn(_)) => torn = true,
             Err(Fault::Gone(path)) if restarts == RESTARTS => {
-                let message = format!("`{path}` was listed but is gone, {} in a row", count(restarts + 1, "time"));
+                let message =
+                    format!("`{path}` was listed but is gone, {} in a row", count(restarts + 1, "time"));
                 return Err(Error::new(ErrorCode::Storage, Stage::Read, message)
                     .with_hint("the log is being cleaned up or replaced; run again"));
             }
@@ -165,11 +167,9 @@ pub(crate) async fn read_on(
                 let protocol = since.protocol || newer.protocol.as_ref() != Some(&again.state.protocol);
                 Ok((again, Since { commits, protocol, ..since }))
             }
-            Found::Nothing => Err(Error::new(
-                ErrorCode::Missing,
-                Stage::Read,
-                "the table vanished while it was read",
-            )),
+            Found::Nothing => {
+                Err(Error::new(ErrorCode::Missing, Stage::Read, "the table vanished while it was read"))
+            }
         };
     }
     Ok((LogRead { state: newer.finish(tip.log_version, want)?, tip }, since))
@@ -197,8 +197,9 @@ pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool,
 
 impl Tip {
     fn is(&self, now: &ObjectMeta) -> bool {
-        // Azure quotes the tag in answers to a get and not in listings.
-        let tag = |meta: &ObjectMeta| meta.e_tag.as_ref().map(|t| t.trim_matches('"').to_owned());
+        // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.
+        let bare = |tag: &String| tag.trim_start_matches("W/").trim_matches('"').to_owned();
+        let tag = |meta: &ObjectMeta| meta.e_tag.as_ref().map(bare);
         let tags = tag(&self.meta).zip(tag(now));
         let (then, at) = (self.meta.last_modified, now.last_modified);
         let same_time = match self.seen {
@@ -258,7 +259,10 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
         match gathered.complete(&mut reader, want).await {
             Ok(()) => break,
             Err(Fault::Unreadable(error)) => {
-                tracing::warn!(version = checkpoint.version, "a checkpoint can't be read; going further back");
+                tracing::warn!(
+                    version = checkpoint.version,
+                    "a checkpoint can't be read; going further back"
+                );
                 unreadable = Some(error);
             }
             Err(fault) => return Err(fault),
@@ -297,7 +301,7 @@ async fn nothing(store: &dyn ObjectStore, listing: &Listing) -> Result<Found, Fa
         return Ok(Found::Nothing);
     }
     let (objects, folders) = (count(objects, "object"), count(folders, "folder"));
-    let message = format!("there is no `{LOG}`, but {objects} and {folders}");
+    let message = format!("there is no Delta log, but {objects} and {folders}");
     Err(Fault::Failed(
         Error::new(ErrorCode::NotATable, Stage::Read, message)
             .with_hint("check the location; a new table needs an empty one"),
@@ -360,7 +364,8 @@ impl Gathered {
     }
 
     fn finish(self, version: LogVersion, want: Want<'_>) -> Result<TableState, Error> {
-        let absent = |action: &str| corrupt(format!("the log up to version `{version}` has no {action} action"));
+        let absent =
+            |action: &str| corrupt(format!("the log up to version `{version}` has no {action} action"));
         let protocol = self.protocol.ok_or_else(|| absent("protocol"))?;
         let (metadata, at) = self.metadata.ok_or_else(|| absent("metaData"))?;
         // Evidence beside a stamp says nothing; without this it would depend on where the read ended.

@@ -162,10 +162,7 @@ impl ObjectStore for RecordingStore {
         self.inner.get_ranges(location, ranges).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         match self.record(Verb::Delete, "") {
             Ok(()) => self.inner.delete_stream(locations),
             Err(e) => stream::once(async move { Err(e) }).boxed(),

@@ -269,7 +269,10 @@ fn detect(kind: &Kind, state: &TableState) -> Result<SchemaVersion, Refusal> {
 /// Whether two shapes have the same columns as far as a table's schema can tell.
 fn same_columns(a: &Shape, b: &Shape) -> bool {
     a.columns.len() == b.columns.len()
-        && a.columns.iter().zip(&b.columns).all(|(f, g)| f.name == g.name && f.data_type.same_as(&g.data_type))
+        && a.columns
+            .iter()
+            .zip(&b.columns)
+            .all(|(f, g)| f.name == g.name && f.data_type.same_as(&g.data_type))
 }
 
 /// Checks that a table's columns fit the shape at `version`.

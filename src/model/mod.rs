@@ -17,6 +17,8 @@ pub(crate) mod report;
 pub(crate) mod saved_plan;
 pub(crate) mod schema_edit;
 pub(crate) mod state;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod text;
 pub(crate) mod toml_walk;
 pub(crate) mod types;

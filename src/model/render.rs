@@ -21,8 +21,7 @@ pub(crate) struct Palette {
 
 impl Palette {
     /// No colour.
-    pub(crate) const PLAIN: Self =
-        Self { good: "", pending: "", bad: "", dim: "", bold: "", reset: "" };
+    pub(crate) const PLAIN: Self = Self { good: "", pending: "", bad: "", dim: "", bold: "", reset: "" };
     /// The sixteen colours that every terminal has.
     pub(crate) const COLOUR: Self = Self {
         good: "\u{1b}[32m",
@@ -110,7 +109,9 @@ fn change_line(change: &Change) -> (char, String) {
         Change::LeaveColumn { path } => ('=', format!("{path} is there already and stays as it is")),
         Change::Comment { path, comment } => ('~', format!("comment on {path}: {}", quoted(comment))),
         Change::RelaxNullability { path } => ('~', format!("{path} may be null")),
-        Change::TableDescription { description } => ('~', format!("table description: {}", quoted(description))),
+        Change::TableDescription { description } => {
+            ('~', format!("table description: {}", quoted(description)))
+        }
         Change::SetProperty { key, value, was: None } => ('+', format!("property {key} = {}", quoted(value))),
         Change::SetProperty { key, value, was: Some(was) } => {
             ('~', format!("property {key} = {} (was {})", quoted(value), quoted(was)))
@@ -149,7 +150,8 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
         let _ = writeln!(out, "{}", line(table, name, width, kinds, palette));
     }
     if many_current {
-        let _ = writeln!(out, "{} current, not listed", text::count(report.summary.current as usize, "table"));
+        let _ =
+            writeln!(out, "{} current, not listed", text::count(report.summary.current as usize, "table"));
     }
     let Palette { bold, reset, .. } = palette;
     if !out.is_empty() {
@@ -199,7 +201,9 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
         (None, Some(from), Some(to)) => {
             let versions = match (outcome, newest) {
                 (Outcome::Created, _) => format!("at version {to}"),
-                (Outcome::Planned, _) if table.mode == Mode::Create => format!("missing, to be created at version {to}"),
+                (Outcome::Planned, _) if table.mode == Mode::Create => {
+                    format!("missing, to be created at version {to}")
+                }
                 (Outcome::Ahead, Some(newest)) => format!("at version {to}, this release knows {newest}"),
                 _ if from == to => format!("at version {to}"),
                 _ => format!("version {from} → {to}"),
@@ -225,6 +229,3 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
         _ => head,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -295,6 +295,11 @@ impl fmt::Display for Summary {
         let all: u32 = parts.iter().map(|(n, _)| n).sum();
         let shown: Vec<String> =
             parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-        write!(f, "{}: {}", text::count(all as usize, "table"), if shown.is_empty() { "nothing to do".into() } else { shown.join(", ") })
+        write!(
+            f,
+            "{}: {}",
+            text::count(all as usize, "table"),
+            if shown.is_empty() { "nothing to do".into() } else { shown.join(", ") }
+        )
     }
 }

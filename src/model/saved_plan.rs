@@ -40,7 +40,8 @@ impl PlanFile {
         let file: Self = serde_json::from_str(text)
             .map_err(|e| Error::usage("the plan file can't be read").with_hint(hint).with_source(e))?;
         if file.format > FORMAT {
-            let message = format!("the plan file has format {}; this release reads up to {FORMAT}", file.format);
+            let message =
+                format!("the plan file has format {}; this release reads up to {FORMAT}", file.format);
             return Err(Error::usage(message).with_hint(hint));
         }
         Ok(file)
@@ -122,7 +123,12 @@ impl SavedPlan {
         let base = made.base.as_ref();
         let same_id = base.map(|b| &b.table_id) == self.table_id.as_ref();
         let done = made.is_empty() && made.to >= self.to && (same_id || self.table_id.is_none());
-        if done && matches!(made.assessment, Assessment::Current { .. } | Assessment::Ahead { .. } | Assessment::Behind { .. }) {
+        if done
+            && matches!(
+                made.assessment,
+                Assessment::Current { .. } | Assessment::Ahead { .. } | Assessment::Behind { .. }
+            )
+        {
             return Ok(made);
         }
         let what = if !same_id {
@@ -149,7 +155,8 @@ impl SavedPlan {
 
 /// A commit for people and programs that read a plan.
 pub(crate) fn commit_json(commit: &PlannedCommit) -> Value {
-    let PlannedCommit { how, from, to, floor, floor_changes, digest: _, why, migrations, content: _ } = commit;
+    let PlannedCommit { how, from, to, floor, floor_changes, digest: _, why, migrations, content: _ } =
+        commit;
     let mut out = json!({ "how": how, "from": from, "to": to, "migrations": migrations });
     if let Some(map) = out.as_object_mut() {
         if let Some(floor) = floor.filter(|_| *floor_changes) {

@@ -1,1 +1,33 @@
+use super::*;
 
+fn entry(lines: &[&str], id: &str) -> Entry {
+    judge(lines.join("\n").as_bytes(), id)
+}
+
+#[test]
+fn an_entry_is_ours_by_its_id_alone() {
+    let ours = r#"{"commitInfo":{"operation":"MIGRATE","txnId":"a"}}"#;
+    let theirs = r#"{"commitInfo":{"operation":"WRITE","engineInfo":"Spark/4","txnId":"b"}}"#;
+    assert_eq!(entry(&[r#"{"add":{"path":"x"}}"#, ours], "a"), Entry::Ours);
+    assert_eq!(entry(&[ours], "b"), Entry::Theirs { winner: "MIGRATE".into() });
+    assert_eq!(entry(&[theirs], "a"), Entry::Theirs { winner: "WRITE by Spark/4".into() });
+    for nameless in ["", "not json", r#"{"add":{"path":"\"commitInfo\" txnId a"}}"#] {
+        assert!(matches!(entry(&[nameless], "a"), Entry::Theirs { .. }), "{nameless}");
+    }
+}
+
+#[test]
+fn only_answers_that_prove_it_are_final() {
+    let source = |source| Some(TransactionError::ObjectStore { source });
+    let boxed = || "x".to_owned().into();
+    let denied = source(StoreError::PermissionDenied { path: "p".into(), source: boxed() });
+    let local = source(StoreError::Generic { store: "LocalFileSystem", source: boxed() });
+    let remote = source(StoreError::Generic { store: "S3", source: boxed() });
+    assert!(is_final(denied.as_ref()) && is_final(local.as_ref()));
+    assert!(!is_final(remote.as_ref()) && !is_final(None));
+    let code = |failure| gave_up(LogVersion::new(1), failure).code();
+    assert_eq!(code(source(StoreError::Generic { store: "S3", source: boxed() })), ErrorCode::OutcomeUnknown);
+    assert_eq!(code(None), ErrorCode::OutcomeUnknown);
+    assert_eq!(code(Some(TransactionError::VersionAlreadyExists(1))), ErrorCode::Storage);
+    assert_eq!(code(local), ErrorCode::Storage);
+}

@@ -70,7 +70,8 @@ impl<'a> Reader<'a> {
                 break;
             }
             let Some((file, rows)) = self.rows(at, sought).await? else { break };
-            let raw = |text: Option<String>| text.map(|text| Raw { text, at: format!("`{}`", file.location) });
+            let raw =
+                |text: Option<String>| text.map(|text| Raw { text, at: format!("`{}`", file.location) });
             found.protocol = found.protocol.or(raw(rows.protocol));
             found.metadata = found.metadata.or(raw(rows.metadata));
         }
@@ -97,8 +98,7 @@ impl<'a> Reader<'a> {
 
     async fn scan(&mut self) -> Result<Actions, Fault> {
         let Some(file) = self.checkpoint.files.first() else { return Ok(Actions::default()) };
-        let (actions, _) =
-            scan::file(self.store, &file.location, Some(file.size), self.evidence_id).await?;
+        let (actions, _) = scan::file(self.store, &file.location, Some(file.size), self.evidence_id).await?;
         self.scanned = Some(actions.txn);
         Ok(actions)
     }
@@ -118,8 +118,7 @@ impl<'a> Reader<'a> {
 /// Reads the footer; with one request where it fits in [`TAIL`].
 async fn open(store: &dyn ObjectStore, file: &ObjectMeta) -> Result<Part, Fault> {
     let start = file.size.saturating_sub(TAIL);
-    let options =
-        GetOptions { range: Some(GetRange::Bounded(start..file.size)), ..GetOptions::default() };
+    let options = GetOptions { range: Some(GetRange::Bounded(start..file.size)), ..GetOptions::default() };
     let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size)
         .map_err(|e| unreadable(file, e))?
         .with_page_index_policy(PageIndexPolicy::Skip);
@@ -242,9 +241,7 @@ async fn decode<S: Send + 'static, T: Send + 'static>(
 }
 
 fn unreadable(file: &ObjectMeta, source: ParquetError) -> Fault {
-    Fault::Unreadable(
-        corrupt(format!("checkpoint `{}` can't be read", file.location)).with_source(source),
-    )
+    Fault::Unreadable(corrupt(format!("checkpoint `{}` can't be read", file.location)).with_source(source))
 }
 
 #[cfg(test)]

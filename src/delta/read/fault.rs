@@ -61,7 +61,14 @@ pub(crate) fn unusable(at: &str, error: StateError) -> Error {
     let code = match &error {
         StateError::Schema(SchemaError::UnknownType { .. }) => ErrorCode::UnsupportedFeature,
         StateError::Schema(SchemaError::SameName { .. }) => ErrorCode::InvalidName,
-        _ => return corrupt(format!("{at}: {error}")),
+        StateError::Malformed { action, why } => {
+            // The text is one line in a file; serde_json's own line and column would mislead.
+            let why = why.split(" at line ").next().unwrap_or_default();
+            return corrupt(format!("{at}: the {action} action can't be read: {why}"));
+        }
+        StateError::NullProperty(_) | StateError::Schema(SchemaError::Malformed(_)) => {
+            return corrupt(format!("{at}: {error}"));
+        }
     };
     Error::new(code, Stage::Read, format!("{at}: {error}"))
         .with_hint("the table needs another schema before it can be migrated; nothing was changed")

@@ -54,7 +54,9 @@ pub(super) async fn hint(store: &dyn ObjectStore) -> Result<Option<u64>, Error> 
 fn is_below_a_file(error: &object_store::Error) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(cause) = next {
-        if cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::NotADirectory)
+        if cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::NotADirectory)
         {
             return true;
         }
@@ -112,9 +114,7 @@ pub(super) async fn list(store: &dyn ObjectStore, from: Option<u64>) -> Result<L
     let prefix = Path::from(LOG);
     let mut files = match from {
         // The bare number sorts right before every file of that version.
-        Some(version) => {
-            store.list_with_offset(Some(&prefix), &Path::from(format!("{LOG}/{version:020}")))
-        }
+        Some(version) => store.list_with_offset(Some(&prefix), &Path::from(format!("{LOG}/{version:020}"))),
         None => store.list(Some(&prefix)),
     };
     let mut collected = Collected::default();

@@ -83,9 +83,8 @@ pub(super) async fn file(
             }
         }
     };
-    let found = scanned.map_err(|e| {
-        Fault::Unreadable(corrupt(format!("`{path}`, line {}: {}", e.line, e.why)))
-    })?;
+    let found =
+        scanned.map_err(|e| Fault::Unreadable(corrupt(format!("`{path}`, line {}: {}", e.line, e.why))))?;
     let raw = |found: Option<(u64, String)>| {
         found.map(|(line, text)| Raw { text, at: format!("`{path}`, line {line}") })
     };

@@ -6,9 +6,9 @@ use deltalake::arrow::datatypes::{DataType, Field, Fields, Schema};
 use deltalake::arrow::json::ReaderBuilder;
 use deltalake::parquet::arrow::ArrowWriter;
 use deltalake::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{ObjectStore as _, ObjectStoreExt as _};
 use serde_json::{Value, json};
 
 pub(super) const SCHEMA: &str =

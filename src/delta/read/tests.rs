@@ -123,7 +123,9 @@ async fn the_raw_metadata_is_kept_byte_for_byte() {
         json!(SCHEMA)
     );
     let log = Log::new();
-    let text = format!("{{\"protocol\":{{\"minReaderVersion\":1,\"minWriterVersion\":2}}}}\n{{\"metaData\": {raw} }}");
+    let text = format!(
+        "{{\"protocol\":{{\"minReaderVersion\":1,\"minWriterVersion\":2}}}}\n{{\"metaData\": {raw} }}"
+    );
     log.put(&commit_name(0), text).await;
     assert_eq!(table(log.store.as_ref()).await.state.metadata.raw.as_deref(), Some(raw.as_str()));
 }
@@ -240,7 +242,7 @@ async fn evidence_is_found_in_every_form_of_checkpoint() {
 }
 
 #[tokio::test]
-async fn local_files_are_read_in_big_pieces_on_a_single_thread() {
+async fn local_files_are_read_on_a_single_thread() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("_delta_log");
     std::fs::create_dir(&log).unwrap();

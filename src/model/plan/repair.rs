@@ -13,7 +13,8 @@ use crate::model::kind::Kind;
 use crate::model::migration::AddedColumn;
 use crate::model::path::ColumnPath;
 use crate::model::refusal::Refusal;
-use crate::model::state::{Stamps, TableState};
+use crate::model::state::{Stamps, TableState, keys};
+use crate::model::text::shorten;
 use crate::model::types::{Target, resolve};
 use crate::model::version::{MinVersion, Namespace, SchemaVersion};
 
@@ -136,14 +137,31 @@ fn stamp_at(
     }
     check_gate(state)?;
     fits_shape(kind, at, state)?;
-    // Unreadable numbers are what a restamp replaces; a readable floor is never lowered by it.
     let get = |key: &str| state.metadata.configuration.get(&namespace.property(key));
-    let floor = get(crate::model::state::keys::MIN_VERSION).and_then(|v| MinVersion::from_stamp(v));
-    let from = get(crate::model::state::keys::SCHEMA_VERSION).and_then(|v| SchemaVersion::from_stamp(v));
-    let new_floor = Floor::of(floor, kind.floor_at(at));
+    // An unreadable stamp hides the others from the assessment, so that they are looked at here.
+    if let Some(other) = get(keys::KIND).filter(|k| !k.is_empty() && *k != kind.name()) {
+        return Err(Refusal::new(
+            ErrorCode::NotThisKind,
+            format!("the table is of kind `{other}`, not `{}`", kind.name()),
+            format!("name it as kind `{other}`, or check the location"),
+        ));
+    }
+    let min_version = get(keys::MIN_VERSION);
+    let floor = min_version.and_then(|v| MinVersion::from_stamp(v));
+    if let Some(floor) = floor.filter(|f| f.get() > kind.newest().get()) {
+        let too_new = Assessment::TooNew { min_version: floor, known: kind.newest(), raised_by: None };
+        return Err(too_new.refusal().unwrap_or_else(missing));
+    }
+    let unreadable = min_version.filter(|_| floor.is_none());
+    let from = get(keys::SCHEMA_VERSION).and_then(|v| SchemaVersion::from_stamp(v));
+    let mut new_floor = Floor::of(floor, kind.floor_at(at));
     let mut warnings = Vec::new();
+    if let Some(text) = unreadable {
+        new_floor = Floor { stamp: Some(new_floor.stamp.unwrap_or_default()), changes: true };
+        warnings.push(format!("the min version `{}` can't be read and is replaced", shorten(text, 60)));
+    }
     if how == How::Repaired
-        && crate::model::history::entries(get("schema_history").map_or("[]", |h| h)).is_none()
+        && crate::model::history::entries(get(keys::HISTORY).map_or("[]", |h| h)).is_none()
     {
         warnings.push("the history can't be read and is begun anew".to_owned());
     } else if how != How::Repaired {

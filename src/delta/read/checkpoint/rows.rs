@@ -13,7 +13,10 @@ use crate::model::version::SchemaVersion;
 /// What is looked for.
 #[derive(Debug, Clone)]
 pub(super) enum Sought {
-    Actions { protocol: bool, metadata: bool },
+    Actions {
+        protocol: bool,
+        metadata: bool,
+    },
     /// The `txn` action of this application id.
     Txn(String),
 }

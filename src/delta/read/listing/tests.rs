@@ -25,7 +25,7 @@ fn recognises_the_files_of_a_log_exactly() {
         // Beyond Delta's signed 64-bit versions.
         "09223372036854775808.json".to_owned(),
         "99999999999999999999.json".to_owned(),
-        format!("{v}"),
+        v.to_owned(),
         format!("{v}.crc"),
         format!("{v}.JSON"),
         format!("{v}.json#1"),
@@ -123,7 +123,8 @@ fn starts_at_the_newest_complete_checkpoint_and_knows_the_way_back() {
 #[test]
 fn the_tip_is_the_newest_commit_unless_a_checkpoint_is_newer() {
     let tip = |names: &str| short(names).tip().map(|(v, m)| (v, m.location.filename().unwrap().len()));
-    let (commit, checkpoint) = ("00000000000000000001.json".len(), "00000000000000000001.checkpoint.parquet".len());
+    let (commit, checkpoint) =
+        ("00000000000000000001.json".len(), "00000000000000000001.checkpoint.parquet".len());
     assert_eq!(tip("0 1 2"), Some((2, commit)));
     assert_eq!(tip("0 1 2 2c"), Some((2, commit)));
     assert_eq!(tip("0 1 3c"), Some((3, checkpoint)));

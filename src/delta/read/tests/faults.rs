@@ -19,11 +19,15 @@ fn corrupt_log(message: &str) -> (ErrorCode, String) {
 async fn missing_versions_are_named() {
     let log = Log::with(&[&[protocol(1, 2), stamped_metadata("a")], &[], &[], &[]]).await;
     log.remove(&commit_name(2)).await;
-    assert_eq!(refusal(&log).await, corrupt_log(
-        "log version `2` is missing below version `3` and there is no complete checkpoint"
-    ));
+    assert_eq!(
+        refusal(&log).await,
+        corrupt_log("log version `2` is missing below version `3` and there is no complete checkpoint")
+    );
     log.remove(&commit_name(0)).await;
-    assert_eq!(refusal(&log).await.1, "log version `0` is missing below version `3` and there is no complete checkpoint");
+    assert_eq!(
+        refusal(&log).await.1,
+        "log version `0` is missing below version `3` and there is no complete checkpoint"
+    );
     log.checkpoint(1, &[protocol(1, 2), stamped_metadata("a")]).await;
     assert_eq!(refusal(&log).await, corrupt_log("log version `2` is missing below version `3`"));
     log.hint(1).await;
@@ -50,9 +54,7 @@ async fn actions_that_cannot_be_used_are_refused_where_they_stand() {
         }
         action
     };
-    let schema = |types: &str| {
-        json!({"schemaString": format!(r#"{{"type":"struct","fields":[{types}]}}"#)})
-    };
+    let schema = |types: &str| json!({"schemaString": format!(r#"{{"type":"struct","fields":[{types}]}}"#)});
     let column = |name: &str, data_type: &str| {
         format!(r#"{{"name":"{name}","type":"{data_type}","nullable":true,"metadata":{{}}}}"#)
     };
@@ -76,7 +78,10 @@ async fn actions_that_cannot_be_used_are_refused_where_they_stand() {
             log.checkpoint(3, &[protocol(1, 2), broken(change.clone())]).await;
             let (found, message) = refusal(&log).await;
             assert_eq!(found, code, "{change}: {message}");
-            assert!(message.starts_with("`_delta_log/00000000000000000003.checkpoint.parquet`: "), "{message}");
+            assert!(
+                message.starts_with("`_delta_log/00000000000000000003.checkpoint.parquet`: "),
+                "{message}"
+            );
         }
     }
 }
@@ -136,7 +141,7 @@ async fn no_table_is_nothing_or_something_else() {
     }
     assert_eq!(
         refusal(&log).await,
-        (ErrorCode::NotATable, "there is no `_delta_log`, but 1 object and 2 folders".to_owned())
+        (ErrorCode::NotATable, "there is no Delta log, but 1 object and 2 folders".to_owned())
     );
     for other in ["00000000000000000000.crc", "_sidecars/a.parquet", "readme"] {
         log.put(other, "x").await;
@@ -238,7 +243,10 @@ async fn files_that_keep_vanishing_are_the_stores_fault() {
     });
     let error = error(&store).await;
     assert_eq!((error.code(), error.is_retryable()), (ErrorCode::Storage, true));
-    assert_eq!(error.message(), "`_delta_log/00000000000000000003.json` was listed but is gone, 4 times in a row");
+    assert_eq!(
+        error.message(),
+        "`_delta_log/00000000000000000003.json` was listed but is gone, 4 times in a row"
+    );
     assert_eq!(store.count(Verb::List), RESTARTS + 1);
 }
 
@@ -248,7 +256,11 @@ async fn a_gap_that_only_one_listing_shows_is_none() {
     log.remove(&commit_name(3)).await;
     let (inner, lists) = (log.store.clone(), std::sync::atomic::AtomicUsize::new(0));
     let store = RecordingStore::new(log.store.clone()).before(move |request| {
-        let nth = if request.verb == Verb::List { lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) } else { 0 };
+        let nth = if request.verb == Verb::List {
+            lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+        } else {
+            0
+        };
         if nth == 1 {
             now(inner.put(&listing::commit_path(3), "\n".into())).unwrap();
         }

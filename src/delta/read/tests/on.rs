@@ -130,7 +130,8 @@ async fn a_bad_new_commit_is_corrupt_and_a_vanished_table_is_missing() {
     let store = RecordingStore::new(log.store.clone()).before(move |request| {
         if request.path.ends_with("_last_checkpoint") {
             for version in 0..2 {
-                now(object_store::ObjectStoreExt::delete(inner.as_ref(), &listing::commit_path(version))).unwrap();
+                now(object_store::ObjectStoreExt::delete(inner.as_ref(), &listing::commit_path(version)))
+                    .unwrap();
             }
         }
         None

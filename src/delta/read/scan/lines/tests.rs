@@ -38,7 +38,9 @@ fn keeps_the_text_of_the_last_action_of_each_kind() {
 
 #[test]
 fn never_parses_lines_that_do_not_matter() {
-    for key in ["add", "remove", "cdc", "commitInfo", "domainMetadata", "sidecar", "checkpointMetadata", "txn"] {
+    for key in
+        ["add", "remove", "cdc", "commitInfo", "domainMetadata", "sidecar", "checkpointMetadata", "txn"]
+    {
         let text = format!(" {{ \"{key}\" :{{ not json, \"protocol\":{{}} }}\n{{\"protocol\":{{}}}}\n");
         assert_eq!(protocol_of(&text), Some((2, "{}".to_owned())), "{key}");
     }
