@@ -1,4 +1,254 @@
-//! guide
+//! Carries Delta tables through append-only chains of schema migrations, each table in one atomic
+//! metadata commit, while others keep writing.
+//!
+//! A release that needs a new column has to reach tables that exist already, shared by jobs that
+//! upgrade, and roll back, one at a time. Here the change is a *migration*: an entry in the chain of
+//! the table's *kind*. Every table says in its own properties how many migrations it has had (the
+//! *stamp*), every release knows how many there are, and a writer that opens a table through a
+//! [`Migrator`] gets it at the newest version, or an [`Error`] that says why it must not write.
+//!
+//! - [Quick start](#quick-start)
+//! - [Kinds and chains](#kinds-and-chains)
+//! - [Opening a table in a sink](#opening-a-table-in-a-sink)
+//! - [Before each batch](#before-each-batch)
+//! - [Startup policies](#startup-policies)
+//! - [Plans, and carrying them out later](#plans-and-carrying-them-out-later)
+//! - [Errors](#errors)
+//! - [Features of this crate](#features-of-this-crate)
+//! - [Invariants](#invariants)
+//! - [Code map](#code-map)
+//!
+//! # Quick start
+//!
+//! A table that a first release creates, and that the next release brings up to date:
+//!
+//! ```
+//! use delta_migrate::{Kind, Location, Migrator, Namespace};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let chain = r#"
+//!     kind = "facts"
+//!     [columns]
+//!     app_id   = { type = "string", nullable = false }
+//!     batch_id = "long"
+//! "#;
+//! let location = Location::new("memory:///facts", Default::default())?;
+//!
+//! // Release 1.0 knows no migration. It creates the table and writes to it.
+//! let first = Migrator::builder(Namespace::new("my_sink")?)
+//!     .kind(Kind::from_toml(chain)?)
+//!     .release("my-sink 1.0.0")
+//!     .build()?;
+//! let opened = first.open_at("facts", &location).await?;
+//! assert_eq!(opened.report().outcome.as_str(), "created");
+//! let mut old_writer = opened.into_table();
+//!
+//! // Release 1.1 appends a migration to the chain.
+//! let longer = format!(r#"{chain}
+//!     [[migrations]]
+//!     description = "detail of an event row"
+//!     add_columns = {{ detail = "string" }}
+//! "#);
+//! let second = Migrator::builder(Namespace::new("my_sink")?)
+//!     .kind(Kind::from_toml(&longer)?)
+//!     .release("my-sink 1.1.0")
+//!     .build()?;
+//! let opened = second.open_at("facts", &location).await?;
+//! assert_eq!(opened.report().outcome.as_str(), "migrated");
+//! assert!(opened.table().snapshot()?.schema().field("detail").is_some());
+//!
+//! // Release 1.0 may go on: the table is ahead of it, and its floor was not raised.
+//! old_writer.update_incremental(None).await?;
+//! let assessment = first.check("facts", &old_writer)?;
+//! assert!(matches!(assessment, delta_migrate::Assessment::Ahead { .. }));
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! # Kinds and chains
+//!
+//! A [`Kind`] is a table type: a *base shape* (columns, partitioning and properties at version 0) and
+//! an append-only *chain* of migrations. A migration's position, counted from 1, is its version; the
+//! shape at a version is derived, so that what a new table looks like and what an old one becomes
+//! can't differ. Once a migration has shipped it is never edited, moved or removed.
+//!
+//! A kind is read from a TOML file ([`Kind::from_toml`]; [`Kind::from_toml_file`] where errors are to
+//! name the file) or built in Rust; both meet the same checks, and every mistake is reported, not the
+//! first one:
+//!
+//! ```
+//! use delta_migrate::{Kind, Migration};
+//!
+//! let built = Kind::builder("facts")
+//!     .required_column("app_id", "string")
+//!     .column("payload", "struct<lsn: binary, rows: long>")
+//!     .migration(Migration::builder("warnings of a batch").add_column("payload.warnings", "array<string>"))
+//!     .migration(Migration::builder("tenant").raises_min_version().add_column("tenant", "string"))
+//!     .build()?;
+//! assert_eq!(built.newest().get(), 2);
+//!
+//! let error = Kind::from_toml("kind = \"facts\"\n[columns]\nid = \"lnog\"\nday = \"datee\"").unwrap_err();
+//! assert!(error.message().contains("3:") && error.message().contains("4:"), "{error}");
+//! # Ok::<(), delta_migrate::Error>(())
+//! ```
+//!
+//! Steps that are carried out: columns are added (nullable, at any depth), comments and the table's
+//! description set, properties set and removed, required columns made nullable. All other steps of a
+//! kind file are refused when a plan is made (`unsupported_step`), before anything is written.
+//!
+//! [`MigrationBuilder::raises_min_version`] is for a change after which rows of older releases would
+//! be wrong: it raises the table's *floor* to the migration's version, and releases that know fewer
+//! migrations are refused from then on.
+//!
+//! A table without a stamp is taken over as the kind's [`Adopt`] says, once it has the columns of
+//! [`KindBuilder::identified_by`].
+//!
+//! # Opening a table in a sink
+//!
+//! - [`Migrator::open_or_create`] takes a path or URL and gives an [`Opened`]: a loaded
+//!   [`DeltaTable`](deltalake::DeltaTable) and the [`TableReport`] of what was done to it.
+//! - [`Migrator::open_at`] does the same with a [`Location`], for a store that the caller opened.
+//! - [`Migrator::bring_up_to_date`] takes a table that is loaded already. If it is up to date, no
+//!   request is made.
+//! - [`Migrator::migrate`] brings a table up to date without loading it: protocol and metadata are
+//!   read, the list of files is not. [`Migrator::status`] only looks.
+//!
+//! A table is handed out only if this release may write to it.
+//!
+//! # Before each batch
+//!
+//! [`Migrator::check`] compares a loaded table with its kind from memory: no request, no waiting. With
+//! a snapshot that is refreshed for each batch, an old writer stops within one batch after the floor
+//! was raised:
+//!
+//! ```
+//! # use delta_migrate::{ErrorCode, Kind, Location, Migration, Migrator, Namespace};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # let namespace = || Namespace::new("my_sink");
+//! # let kind = || Kind::builder("facts").column("app_id", "string");
+//! # let location = Location::new("memory:///facts", Default::default())?;
+//! # let old = Migrator::builder(namespace()?).kind(kind().build()?).build()?;
+//! # let mut table = old.open_at("facts", &location).await?.into_table();
+//! # let tenant = Migration::builder("tenant").raises_min_version().add_column("tenant", "string");
+//! # let new = Migrator::builder(namespace()?).kind(kind().migration(tenant).build()?).build()?;
+//! old.check("facts", &table)?;
+//!
+//! // Meanwhile a new release raises the floor.
+//! new.open_at("facts", &location).await?;
+//!
+//! table.update_incremental(None).await?;
+//! assert_eq!(old.check("facts", &table).unwrap_err().code(), ErrorCode::TooNew);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! # Startup policies
+//!
+//! What opening a table may do to it is the [`StartupPolicy`] of the migrator:
+//!
+//! - [`ApplyMetadata`](StartupPolicy::ApplyMetadata), the default: metadata commits.
+//! - [`StopAtFloor`](StartupPolicy::StopAtFloor): metadata commits up to, and not including, the
+//!   first migration that would shut older releases out.
+//! - [`VerifyOnly`](StartupPolicy::VerifyOnly): nothing is written; a table that does not fit is
+//!   `behind`, `missing` or `unversioned`.
+//! - [`ApplyAll`](StartupPolicy::ApplyAll): everything that the chain asks for. Today the same as the
+//!   default, for no step moves data yet.
+//!
+//! # Plans, and carrying them out later
+//!
+//! [`Migrator::plan`] works out what would be done and what that means for readers and writers. A
+//! [`Plan`] leaves no choices: what can be refused was refused when it was made.
+//! [`Migrator::apply`] carries it out, or refuses it as `stale_plan` if the table's id, protocol,
+//! schema or configuration changed meanwhile; appended rows do not matter. A [`PlanFile`] keeps plans
+//! in a file; its commits are for people to read, and are worked out anew from the kinds.
+//!
+//! ```
+//! use delta_migrate::{Kind, Location, Migrator, Mode, Namespace, PlanFile, SavedPlan, Target};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let facts = Kind::builder("facts").column("app_id", "string").build()?;
+//! let migrator = Migrator::builder(Namespace::new("my_sink")?).kind(facts).build()?;
+//! let location = Location::new("memory:///facts", Default::default())?;
+//!
+//! let plan = migrator.plan("facts", &location, Target::Newest).await?;
+//! assert_eq!(plan.mode(), Mode::Create);
+//! let text = PlanFile::new(vec![SavedPlan::of(&plan, location.uri())]).to_json();
+//!
+//! let file = PlanFile::from_json(&text)?;
+//! let report = migrator.apply_saved(&file.tables[0], &location).await?;
+//! assert_eq!(report.outcome.as_str(), "created");
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! # Errors
+//!
+//! There is one [`Error`]: a stable [`ErrorCode`], the [`Stage`], the table, one fact as its message,
+//! the next step as its [`hint`](Error::hint), the cause as its source, and the log versions that were
+//! [committed](Error::committed) before it.
+//!
+//! - A *refusal* ([`Error::is_refusal`]) is a decision, the same on every run until somebody changes
+//!   something; the table is exactly as it was.
+//! - A *failure* is not; where [`Error::is_retryable`], the same call may succeed the next time, and
+//!   does nothing twice.
+//!
+//! # Features of this crate
+//!
+//! - `cli` (default): the command `delta-migrate`, and the module `cli`, with which a program builds
+//!   the same command with kinds of its own. A sink takes `default-features = false`.
+//! - `datafusion`: turns on the feature of the same name in deltalake; nothing here needs it yet.
+//!
+//! # Invariants
+//!
+//! 1. Nothing is written before everything that can be refused was checked.
+//! 2. All pending migrations and all stamps are one commit: schema, version, floor, kind, digest and
+//!    history change together, or none does.
+//! 3. A commit is created at exactly the log version after the one that was read, and only where no
+//!    entry stands. A lost race is read and planned again; an older plan is never replayed.
+//! 4. A commit never happens merely to complete a stamp. A table that is up to date is not written to.
+//! 5. No answer of a store but success is believed: after any other, the entry itself says whose it is.
+//! 6. Nothing is ever deleted, no log entry is overwritten, no checkpoint is written.
+//! 7. A release never lowers a version or a floor; only a repair that a person asked for does. No
+//!    column is removed and no type is changed.
+//! 8. What a commit does not change in the table's metadata stays as it was, unknown keys included.
+//! 9. A table with a table feature that is not handled is not written to.
+//! 10. Work that began on one table never ends on another: its id is compared on every read, and the
+//!     newest log entry is looked at again before and after the commit. Delta has no compare-and-swap
+//!     on the id, so a table that is replaced between the last look and the commit is noticed
+//!     afterwards (`identity_changed`), not prevented.
+//! 11. The same kind and table state give the same plan: deciding knows no clock, no randomness, no I/O.
+//! 12. Storage options are never printed, and locations are shown without credentials.
+//!
+//! # Code map
+//!
+//! Deciding (`model`) and doing (`delta`, `migrator`) live apart; `cli` alone prints.
+//!
+//! | module | |
+//! |---|---|
+//! | `error` | the error type and its codes |
+//! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
+//! | `retry` | the time budget, and the pauses after lost races |
+//! | `model::version` | schema, min and log versions, namespaces |
+//! | `model::types`, `model::path` | Delta's types and their text; column paths |
+//! | `model::kind`, `model::migration` | kinds and migrations, their builders and checks; the shape at a version |
+//! | `model::kind_file`, `model::toml_walk` | TOML to kinds, with the place of every mistake |
+//! | `model::digest` | canonical bytes of what a chain does |
+//! | `model::state`, `model::history` | what a table says: metadata, stamps, its own record |
+//! | `model::features` | table features: allowed, refused, needed at birth |
+//! | `model::assess` | kind and state give an assessment |
+//! | `model::plan`, `model::refusal` | kind, state and target give a plan or a refusal; repairs |
+//! | `model::evolve`, `model::schema_edit` | steps applied to the schema's own JSON and the properties |
+//! | `model::entry` | a planned commit as the lines of a log entry |
+//! | `model::saved_plan` | plans in files; what makes one stale |
+//! | `model::report`, `model::render`, `model::text` | reports for programs, text for people |
+//! | `delta::location` | where a table lies, and its store |
+//! | `delta::read` | the log's newest protocol and metadata, without the list of files |
+//! | `delta::snapshot` | the same from a loaded table, without a request |
+//! | `delta::commit` | one entry at one version, and what became of it |
+//! | `delta::history` | the migrating commits that are left in a log |
+//! | `cli` | arguments, configuration, printing, progress, exit codes |
+
 #[cfg(feature = "cli")]
 pub mod cli;
 mod delta;

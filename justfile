@@ -1,0 +1,39 @@
+# The commands of this repository; `just` lists them.
+
+_default:
+    @just --list --unsorted
+
+lake := "target/lake/delta-migrate.toml"
+
+# Copy the demo lake and bring it up to date, twice; some of its tables are refused, so each run exits with 1
+demo:
+    mkdir -p target && rm -rf target/lake && cp -r fixtures/lake target/lake
+    -cargo run -q -- -c {{ lake }} plan
+    -cargo run -q -- -c {{ lake }} apply
+    -cargo run -q -- -c {{ lake }} apply
+
+# All tests
+test:
+    cargo test
+
+# Formatting and lints, with and without the default features
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+    cargo clippy --all-targets --no-default-features -- -D warnings
+
+# Licences, advisories and sources of the dependencies (needs cargo-deny)
+deny:
+    cargo deny check
+
+# Speed and memory against delta-rs, as ratios
+bench:
+    cargo bench
+
+# The crate's documentation; its front page is the guide
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --open
+
+# Everything that has to pass before a change lands
+ci:
+    bash .ci/run
