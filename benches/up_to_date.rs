@@ -54,10 +54,18 @@ fn main() -> Result<()> {
     group.sample_size(10);
     let copies = Copies { original, folder: folder.path().to_owned(), made: Mutex::default() };
     group.bench_function("one migration: Migrator::migrate", |b| {
-        b.iter_batched(|| copies.next(), |copy| done(&runtime, table::migrate(&copy)), BatchSize::PerIteration);
+        b.iter_batched(
+            || copies.next(),
+            |copy| done(&runtime, table::migrate(&copy)),
+            BatchSize::PerIteration,
+        );
     });
     group.bench_function("one migration: add_columns, set_tbl_properties", |b| {
-        b.iter_batched(|| copies.next(), |copy| done(&runtime, table::by_hand(&copy)), BatchSize::PerIteration);
+        b.iter_batched(
+            || copies.next(),
+            |copy| done(&runtime, table::by_hand(&copy)),
+            BatchSize::PerIteration,
+        );
     });
     group.finish();
     criterion.final_summary();

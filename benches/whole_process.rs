@@ -98,7 +98,11 @@ fn main() -> Result<()> {
         println!("| {} | {whole:.1} | {inside:.1} | {:.1} |", operation.name(), megabytes(run.peak));
     }
     let of = |operation: Operation| {
-        Operation::ALL.into_iter().position(|o| o == operation).and_then(|at| medians.get(at)).ok_or("no such run")
+        Operation::ALL
+            .into_iter()
+            .position(|o| o == operation)
+            .and_then(|at| medians.get(at))
+            .ok_or("no such run")
     };
     println!();
     for (ours, theirs) in [(Operation::Migrate, Operation::ByHand), (Operation::NoOp, Operation::Lazy)] {
@@ -131,7 +135,8 @@ fn child(operation: Operation, folder: &Path) -> Result<Run> {
 /// The most memory that this process has had, in KiB.
 fn peak() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).ok_or("no VmHWM in /proc/self/status")?;
+    let line =
+        status.lines().find_map(|l| l.strip_prefix("VmHWM:")).ok_or("no VmHWM in /proc/self/status")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 

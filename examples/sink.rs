@@ -131,7 +131,9 @@ impl Sink {
             match self.stored().await? {
                 stored if stored >= upto => return Ok(()),
                 stored if stored == upto - i64::try_from(lines.len())? => {}
-                stored => return Err(format!("line {stored} is the last in the table: who else writes?").into()),
+                stored => {
+                    return Err(format!("line {stored} is the last in the table: who else writes?").into());
+                }
             }
             // A writer for each batch, because the table may have got columns in between.
             let transaction = Transaction::new(self.app_id(), upto);
@@ -270,7 +272,8 @@ mod tests {
 
         // The newest one raises the floor: a running sink stops at its next batch, a new one at once.
         let mut newest = Sink::open(location, kind(), COLUMNS).await.unwrap();
-        let code = |e: Box<dyn Error + Send + Sync>| e.downcast_ref::<delta_migrate::Error>().map(|e| e.code());
+        let code =
+            |e: Box<dyn Error + Send + Sync>| e.downcast_ref::<delta_migrate::Error>().map(|e| e.code());
         for old in [&mut oldest, &mut restarted] {
             let refused = old.drain(EVENTS.as_bytes(), 2).await.unwrap_err();
             assert_eq!(code(refused), Some(ErrorCode::TooNew));

@@ -89,7 +89,8 @@ fn commit(folder: &Path, version: u64, files: std::ops::Range<u64>) -> Result<()
     );
     for file in files {
         let day = format!("2026-{:02}-{:02}", 1 + file / 28 % 12, 1 + file % 28);
-        let path = format!("day={day}/part-{file:05}-7d1ce0b4-3c1c-4b4e-9d5e-{file:012x}.c000.snappy.parquet");
+        let path =
+            format!("day={day}/part-{file:05}-7d1ce0b4-3c1c-4b4e-9d5e-{file:012x}.c000.snappy.parquet");
         let (low, high) = (file * 1000, file * 1000 + 999);
         let stats = format!(
             r#"{{\"numRecords\":1000,\"minValues\":{{\"app_id\":\"stream-{low:09}\",\"batch_id\":{low},\"rows\":1,\"started_at\":\"{day}T00:00:00.000Z\",\"ended_at\":\"{day}T00:00:01.000Z\"}},\"maxValues\":{{\"app_id\":\"stream-{high:09}\",\"batch_id\":{high},\"rows\":5000,\"started_at\":\"{day}T23:00:00.000Z\",\"ended_at\":\"{day}T23:00:01.000Z\"}},\"nullCount\":{{\"app_id\":0,\"batch_id\":0,\"rows\":0,\"started_at\":0,\"ended_at\":3,\"amount\":0}}}}"#
