@@ -44,12 +44,12 @@ description = "tenant"
 [migrations.add_columns]
 tenant = "string"
 [migrations.set_properties]
-"bench.owner" = "sink"
+"team.owner" = "sink"
 "#;
 
 fn migrator(newest: u32) -> Result<Migrator> {
     let kind = Kind::from_toml(KIND)?.cut_at(SchemaVersion::new(newest));
-    Ok(Migrator::builder(Namespace::new("bench")?).kind(kind).release("bench 1").build()?)
+    Ok(Migrator::builder(Namespace::new("my_sink")?).kind(kind).release("my-sink 1.0.0").build()?)
 }
 
 /// A release that knows what the table has.
@@ -153,7 +153,7 @@ pub(crate) async fn by_hand(folder: &Path) -> Result<()> {
     let table = load(folder).await?;
     let tenant = StructField::nullable("tenant", DataType::STRING);
     let table = table.add_columns().with_fields([tenant]).await?;
-    let properties = [("bench.owner", "sink"), ("bench.schema_version", "2")];
+    let properties = [("team.owner", "sink"), ("my_sink.schema_version", "2")];
     let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
     table.set_tbl_properties().with_properties(properties.into()).with_raise_if_not_exists(false).await?;
     Ok(())
@@ -164,6 +164,6 @@ pub(crate) async fn lazy(folder: &Path) -> Result<()> {
     let url = deltalake::ensure_table_uri(text(folder)?)?;
     let log_store = DeltaTableBuilder::from_url(url)?.build_storage()?;
     let snapshot = Snapshot::try_new(log_store.as_ref(), None).await?;
-    let version = snapshot.metadata().configuration().get("bench.schema_version").map(String::as_str);
+    let version = snapshot.metadata().configuration().get("my_sink.schema_version").map(String::as_str);
     expect("1", version.unwrap_or_default())
 }
