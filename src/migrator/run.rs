@@ -80,7 +80,9 @@ impl Intent {
     ) -> Result<Plan, Refusal> {
         let made = match &self.wish {
             Wish::Reach(target) => plan(namespace, kind, state, *target)?,
-            Wish::Saved(saved) => return saved.check(plan(namespace, kind, state, saved.target())?),
+            Wish::Saved(saved) => {
+                return saved.check(plan(namespace, kind, state, saved.target(kind.newest()))?);
+            }
             Wish::Baseline(at) => plan_baseline(namespace, kind, state, *at)?,
             Wish::Repair(repair, why) => plan_repair(namespace, kind, state, *repair, why)?,
         };
