@@ -83,7 +83,9 @@ impl Intent {
     ) -> Result<Plan, Refusal> {
         let made = match &self.wish {
             Wish::Reach(target) => plan(namespace, kind, state, *target)?,
-            Wish::Saved(saved) => return saved.check(plan(namespace, kind, state, saved.target())?),
+            Wish::Saved(saved) => {
+                return saved.check(plan(namespace, kind, state, saved.target(kind.newest()))?);
+            }
             Wish::Baseline(at) => plan_baseline(namespace, kind, state, *at)?,
             Wish::Repair(repair, why) => plan_repair(namespace, kind, state, *repair, why)?,
         };
@@ -201,7 +203,13 @@ async fn again(
     let stamp = migrator.namespace.property(keys::SCHEMA_VERSION);
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
+    let before = read.tip.clone();
     let (read, since) = read::read_on(store.as_ref(), read, Some(&evidence), &stamped).await?;
+    // What was read on belongs to the same log only if the entry before it is still the same.
+    if !read::is_still(store.as_ref(), &before).await? {
+        pause(waits, budget).await;
+        return migrator.read(kind, location).await;
+    }
     if since.metadata || since.protocol {
         pause(waits, budget).await;
     }

@@ -272,6 +272,17 @@ impl Evolution {
     pub(crate) fn add_column(&mut self, column: &AddedColumn) -> Result<Change, Refusal> {
         let AddedColumn { path, data_type, comment } = column;
         if let Some(found) = resolve(&self.columns, path.segments()) {
+            if let Target::Field(Field { name, .. }) = found
+                && name != path.name()
+            {
+                return Err(Refusal::new(
+                    ErrorCode::InvalidName,
+                    format!(
+                        "`{path}` can't be added beside `{name}`: names must differ in more than letter case"
+                    ),
+                    "write the name as the table has it, or rename the table's column first",
+                ));
+            }
             return leave(path, data_type, found);
         }
         let is_struct = path.parent().is_empty()
