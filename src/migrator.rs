@@ -18,7 +18,7 @@ use crate::model::assess::{Assessment, assess};
 use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Repair, Target, plan};
 use crate::model::refusal::Refusal;
-use crate::model::report::{Outcome, TableReport};
+use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
@@ -165,6 +165,9 @@ pub enum IfMissing {
     Create,
 }
 
+/// A budget for lost races may be shorter than one honest read.
+const LEAST_READ: Duration = Duration::from_secs(10);
+
 impl Migrator {
     /// Begins the settings of a migrator for one namespace.
     pub fn builder(namespace: Namespace) -> MigratorBuilder {
@@ -235,12 +238,7 @@ impl Migrator {
                 let done = self
                     .run(kind, location, Intent::migrate(self.policy, Target::Newest, IfMissing::Create))
                     .await?;
-                if done.report.outcome != Outcome::Created {
-                    return Err(Error::new(ErrorCode::Storage, Stage::Read, "the table can't be loaded")
-                        .with_hint("delta-rs can't read a table that this program can; see the cause")
-                        .with_table(location.uri())
-                        .with_source(cause));
-                }
+                tracing::debug!(table = location.uri(), %cause, "the table could not be loaded at first");
                 load(&mut table, &done.report).await?;
                 self.opened(kind, table, done.report.took(started.elapsed()))
             }
@@ -478,7 +476,13 @@ impl Migrator {
         let evidence = self.namespace.evidence_id(kind.name());
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
-        let found = read::read(location.store().as_ref(), Some(&evidence), &stamped).await;
+        let store = location.store();
+        let reading = read::read(store.as_ref(), Some(&evidence), &stamped);
+        // A store that never answers must not hold up a sink's start, or the tables behind this one.
+        let found = tokio::time::timeout(self.budget.max(LEAST_READ), reading).await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
+                .with_hint("nothing was written; run it again, or give it more time"))
+        });
         match found.map_err(|e| e.with_table(location.uri()))? {
             Found::Table(read) => Ok(Some(read)),
             Found::Nothing => Ok(None),
@@ -507,8 +511,18 @@ fn check_why(why: &str) -> Result<(), Error> {
 /// Loads a table, or what is new of it, after the work on it is done.
 async fn load(table: &mut DeltaTable, report: &TableReport) -> Result<(), Error> {
     table.update_incremental(None).await.map_err(|e| {
-        let error = Error::new(ErrorCode::Storage, Stage::Read, "the table is migrated, but can't be loaded")
-            .with_hint("run it again: nothing is left to migrate")
+        let (message, hint) = match report.commits {
+            0 => (
+                "the table can't be loaded",
+                "delta-rs can't read a table that this program can; see the cause",
+            ),
+            _ => (
+                "the table is up to date now, but can't be loaded",
+                "run it again: nothing is left to migrate",
+            ),
+        };
+        let error = Error::new(ErrorCode::Storage, Stage::Read, message)
+            .with_hint(hint)
             .with_table(&report.uri)
             .with_source(e);
         match report.log_version.filter(|_| report.commits > 0) {

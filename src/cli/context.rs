@@ -284,7 +284,7 @@ where
     Fut: Future<Output = Result<TableReport, Error>>,
 {
     let bar = output.progress(jobs.len());
-    let reports = futures::stream::iter(jobs)
+    let work = futures::stream::iter(jobs)
         .map(|job| {
             let (kind, location, migrator) = (job.kind.clone(), job.location.clone(), job.migrator.clone());
             let work = work(job);
@@ -298,8 +298,11 @@ where
             }
         })
         .buffered(usize::from(concurrency))
-        .collect()
-        .await;
+        .collect();
+    let reports = tokio::select! {
+        reports = work => reports,
+        () = output.progress_lines(&bar) => Vec::new(),
+    };
     bar.finish_and_clear();
     BatchReport::new(command, reports)
 }

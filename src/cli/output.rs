@@ -1,5 +1,6 @@
 //! stdout is data; everything else goes to stderr.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -58,6 +59,16 @@ impl Output {
         if report.has_errors() { Exit::Errors } else { Exit::Fine }
     }
 
+    /// A plain line every few seconds, for logs; never ends by itself.
+    pub(crate) async fn progress_lines(&self, bar: &ProgressBar) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            if bar.is_hidden() {
+                self.note(&format!("{} of {} tables done", bar.position(), bar.length().unwrap_or_default()));
+            }
+        }
+    }
+
     /// An error that came before any table.
     pub(crate) fn setup_error(&self, error: &Error) {
         if self.is_json() {
@@ -73,10 +84,13 @@ impl Output {
         self.note(&text);
     }
 
-    /// A bar on stderr for work on several tables; invisible where stderr is no terminal.
+    /// Progress on stderr for work on several tables: a bar on a terminal; elsewhere the lines of
+    /// [`Output::progress_lines`].
     pub(crate) fn progress(&self, tables: usize) -> ProgressBar {
-        if tables < 2 {
-            return ProgressBar::hidden();
+        if tables < 2 || !std::io::stderr().is_terminal() {
+            let bar = ProgressBar::hidden();
+            bar.set_length(tables as u64);
+            return bar;
         }
         let bar = ProgressBar::with_draw_target(Some(tables as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tables  {msg}");

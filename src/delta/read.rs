@@ -157,7 +157,7 @@ pub(crate) async fn read_on(
         return Ok((LogRead { state, tip, checksum }, since));
     }
     let was_stamped = stamped(&state.metadata.configuration);
-    let TableState { log_version: before, protocol, metadata, columns: _, evidence } = state;
+    let TableState { log_version: before, protocol, metadata, columns: _, evidence, recent_commits } = state;
     newer.protocol = newer.protocol.or(Some(protocol));
     newer.metadata = newer.metadata.or_else(|| Some((metadata, format!("`{LOG}`"))));
     newer.evidence = newer.evidence.or(evidence);
@@ -174,7 +174,9 @@ pub(crate) async fn read_on(
             }
         };
     }
-    Ok((LogRead { state: newer.finish(tip.log_version, want)?, tip, checksum }, since))
+    let mut state = newer.finish(tip.log_version, want)?;
+    state.recent_commits = recent_commits.saturating_add(u32::try_from(since.commits).unwrap_or(u32::MAX));
+    Ok((LogRead { state, tip, checksum }, since))
 }
 
 /// Whether the tip's object is still the one that was read; a single get, of one byte.
@@ -273,7 +275,8 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
     if let Some(error) = unreadable {
         return Err(beyond(hint, error));
     }
-    let state = gathered.finish(tip.log_version, want)?;
+    let mut state = gathered.finish(tip.log_version, want)?;
+    state.recent_commits = listing.recent_commits();
     Ok(Found::Table(LogRead { state, tip, checksum: listing.checksum == Some(version) }))
 }
 

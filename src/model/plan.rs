@@ -346,11 +346,14 @@ fn warnings(
             kind.name()
         ));
     }
-    out.push(
+    let busy = match state.recent_commits {
+        0 => String::new(),
+        n => format!(" (the hour before its newest commit saw {})", text::count(n as usize, "more commit")),
+    };
+    out.push(format!(
         "transactions of other writers that are in flight when the commit lands fail with a metadata conflict \
-         and must be rerun by their owners"
-            .to_owned(),
-    );
+         and must be rerun by their owners{busy}"
+    ));
     if migrations.iter().flat_map(|m| &m.changes).any(|c| matches!(c, Change::EnableFeature { .. })) {
         out.push(
             "upgrades the protocol, which can't be undone: readers and writers that do not know the feature are \

@@ -19,6 +19,8 @@ pub(crate) struct TableState {
     pub(crate) columns: Vec<Field>,
     /// The version in the `txn` action that every stamp leaves; looked up only without a stamp.
     pub(crate) evidence: Option<SchemaVersion>,
+    /// How many commits the log shows in the hour before its newest one; 0 where that is not known.
+    pub(crate) recent_commits: u32,
 }
 
 /// A metaData action.
@@ -115,7 +117,7 @@ impl TableState {
         evidence: Option<SchemaVersion>,
     ) -> Result<Self, StateError> {
         let columns = schema_from_json(&metadata.schema_text)?;
-        Ok(Self { log_version, protocol, metadata, columns, evidence })
+        Ok(Self { log_version, protocol, metadata, columns, evidence, recent_commits: 0 })
     }
 
     /// A text that changes with the table's id, protocol, schema and configuration, and with

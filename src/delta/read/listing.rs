@@ -95,6 +95,8 @@ pub(super) struct Listing {
     newest: Option<(u64, ObjectMeta)>,
     /// Complete ones, newest first; of several for a version, the one with the fewest files first.
     checkpoints: Vec<Checkpoint>,
+    /// When the newest commits were written, as far as they are kept.
+    times: BTreeMap<u64, chrono::DateTime<chrono::Utc>>,
     /// The newest version with a checksum file.
     pub(super) checksum: Option<u64>,
     /// Files that a crashed or unfinished write leaves behind.
@@ -131,6 +133,15 @@ pub(super) async fn list(store: &dyn ObjectStore, from: Option<u64>) -> Result<L
 }
 
 impl Listing {
+    /// How many commits were written in the hour before the newest one.
+    pub(super) fn recent_commits(&self) -> u32 {
+        let Some((_, newest)) = self.times.last_key_value() else { return 0 };
+        let hour = chrono::TimeDelta::hours(1);
+        let recent = self.times.values().filter(|at| *newest - **at <= hour).count();
+        // The newest one itself is no sign of others.
+        u32::try_from(recent.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
     /// The version that the log stands at, and the file that says so.
     pub(super) fn tip(&self) -> Option<(u64, &ObjectMeta)> {
         let commit = self.newest.as_ref().map(|(version, meta)| (*version, meta));
@@ -231,6 +242,9 @@ fn is_staged(name: &str) -> bool {
     name.contains('#') || name.starts_with('.') || name.starts_with("_tmp") || name.ends_with(".tmp")
 }
 
+/// More commits an hour than these are as busy as a table gets.
+const MOST_TIMES: usize = 1000;
+
 #[derive(Default)]
 struct Collected {
     listing: Listing,
@@ -249,6 +263,10 @@ impl Collected {
         match kind {
             Some(LogFile::Commit(version)) => {
                 listing.commits.push(version);
+                listing.times.insert(version, meta.last_modified);
+                if listing.times.len() > MOST_TIMES {
+                    listing.times.pop_first();
+                }
                 if listing.newest.as_ref().is_none_or(|(newest, _)| version > *newest) {
                     listing.newest = Some((version, meta));
                 }

@@ -1,3 +1,5 @@
+mod duties;
+
 use super::*;
 use crate::model::entry::{Moment, entry};
 use crate::model::migration::Migration;
