@@ -218,7 +218,7 @@
 //!     on the id, so a table that is replaced between the last look and the commit is noticed
 //!     afterwards (`identity_changed`), not prevented.
 //! 11. The same kind and table state give the same plan: deciding knows no clock, no randomness, no I/O.
-//! 12. Storage options are never printed, and locations are shown without credentials.
+//! 12. This crate prints no storage options, and shows locations without credentials.
 //!
 //! # Code map
 //!

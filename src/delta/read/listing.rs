@@ -129,11 +129,6 @@ pub(super) async fn list(store: &dyn ObjectStore, from: Option<u64>) -> Result<L
 }
 
 impl Listing {
-    /// Whether nothing in it belongs to a log.
-    pub(super) fn is_empty(&self) -> bool {
-        self.commits.is_empty() && self.checkpoints.is_empty()
-    }
-
     /// The version that the log stands at, and the file that says so.
     pub(super) fn tip(&self) -> Option<(u64, &ObjectMeta)> {
         let commit = self.newest.as_ref().map(|(version, meta)| (*version, meta));
