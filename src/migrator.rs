@@ -468,11 +468,13 @@ impl Migrator {
     /// # Errors
     /// `missing`, `not_a_table`, `corrupt_log`, `storage`.
     pub async fn history(&self, location: &Location) -> Result<HistoryReport, Error> {
+        location.check_is_folder()?;
         read_history(&self.namespace, location).await.map_err(|e| e.with_table(location.uri()))
     }
 
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
     async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
+        location.check_is_folder()?;
         let evidence = self.namespace.evidence_id(kind.name());
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);

@@ -26,6 +26,7 @@ pub(crate) async fn run(
         return Ok(plan::show("apply", &context, &args.tables, target, output).await?.0);
     }
     let jobs = context.jobs(&args.tables)?;
+    plan::check_target(&jobs, target)?;
     let report = each("apply", jobs, args.tables.concurrency, output, |job| async move {
         // Every table here was named with its kind, by the command line or under [[tables]].
         job.migrator.migrate(&job.kind, &job.location, target, IfMissing::Create).await

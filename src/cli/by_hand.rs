@@ -4,7 +4,7 @@ use super::Exit;
 use super::args::{BaselineArgs, Global, RepairArgs};
 use super::context::{Context, Job};
 use super::output::Output;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Repair};
 use crate::model::render;
@@ -75,6 +75,9 @@ where
         }
         Err(error) => Err(error),
     };
+    if matches!(&done, Err(error) if error.code() == ErrorCode::Usage) {
+        return done.map(|_| Exit::Usage);
+    }
     let table = done.unwrap_or_else(|e| TableReport::of_error(uri, &job.kind, Some(newest), &e));
     let mut report = BatchReport::new(command, vec![table]);
     if !output.is_json() {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Exit;
 use super::args::{Global, PlanArgs, Tables};
-use super::context::{Context, each};
+use super::context::{Context, Job, each};
 use super::output::Output;
 use crate::error::Error;
 use crate::migrator::Migrator;
@@ -38,6 +38,20 @@ pub(crate) fn target(version: Option<u32>) -> Target {
     version.map_or(Target::Newest, |v| Target::Version(SchemaVersion::new(v)))
 }
 
+/// A version beyond a kind's chain is a mistake of the command line, not of any table.
+pub(crate) fn check_target(jobs: &[Job], target: Target) -> Result<(), Error> {
+    let Target::Version(version) = target else { return Ok(()) };
+    for job in jobs {
+        let newest = job.migrator.kind(&job.kind)?.newest();
+        if version > newest {
+            let message =
+                format!("--target {version} is beyond kind `{}`, whose newest version is {newest}", job.kind);
+            return Err(Error::usage(message).with_hint("name a version that the kind's chain has"));
+        }
+    }
+    Ok(())
+}
+
 /// A report with the plans beside it, in the order of the tables.
 #[derive(Serialize)]
 struct WithPlans<'a> {
@@ -55,6 +69,7 @@ pub(crate) async fn show(
     output: &Output,
 ) -> Result<(Exit, Vec<SavedPlan>), Error> {
     let jobs = context.jobs(tables)?;
+    check_target(&jobs, target)?;
     let order: Vec<String> = jobs.iter().map(|j| j.location.uri().to_owned()).collect();
     let made: Mutex<Vec<(String, Plan)>> = Mutex::default();
     let report = each(command, jobs, tables.concurrency, output, |job| {

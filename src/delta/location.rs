@@ -78,6 +78,17 @@ impl Location {
         &self.uri
     }
 
+    /// Refuses a file of the local file system, in which no log can lie.
+    pub(crate) fn check_is_folder(&self) -> Result<(), Error> {
+        let url = self.log_store.root_url();
+        if url.scheme() != "file" || !url.to_file_path().is_ok_and(|path| path.is_file()) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::NotATable, Stage::Read, "the location is a file, not a folder")
+            .with_table(&self.uri)
+            .with_hint("name the table's folder: the one that holds `_delta_log`"))
+    }
+
     pub(crate) fn log_store(&self) -> &LogStoreRef {
         &self.log_store
     }
@@ -113,11 +124,6 @@ fn parse(text: &str) -> Result<Url, Error> {
         };
     }
     let path = std::path::absolute(Path::new(text)).map_err(|e| wrong("it is no path").with_source(e))?;
-    if path.is_file() {
-        return Err(Error::new(ErrorCode::NotATable, Stage::Read, "the location is a file, not a folder")
-            .with_table(text)
-            .with_hint("name the table's folder: the one that holds `_delta_log`"));
-    }
     Url::from_directory_path(&path).map_err(|()| wrong("it can't be written as a file URL"))
 }
 

@@ -1,5 +1,6 @@
 //! The only door to deltalake: reading logs, committing, loaded tables.
 
+pub(crate) mod checksum;
 pub(crate) mod commit;
 pub(crate) mod history;
 pub(crate) mod location;
@@ -7,3 +8,4 @@ pub(crate) mod read;
 pub(crate) mod snapshot;
 #[cfg(test)]
 pub(crate) mod test_store;
+pub(crate) mod timestamps;

@@ -43,6 +43,8 @@ pub(crate) type Stamped<'a> = &'a (dyn Fn(&IndexMap<String, String>) -> bool + S
 pub(crate) struct LogRead {
     pub(crate) state: TableState,
     pub(crate) tip: Tip,
+    /// Whether the log had a checksum file for its newest version when it was listed.
+    pub(crate) checksum: bool,
 }
 
 /// The newest log entry as it was seen, to tell later whether it is still the same object.
@@ -136,7 +138,7 @@ pub(crate) async fn read_on(
     stamped: Stamped<'_>,
 ) -> Result<(LogRead, Since), Error> {
     let want = Want { evidence_id, stamped };
-    let LogRead { state, mut tip } = read_before;
+    let LogRead { state, mut tip, checksum } = read_before;
     let (mut since, mut newer) = (Since::default(), Gathered::default());
     loop {
         let next = tip.log_version.next();
@@ -152,7 +154,7 @@ pub(crate) async fn read_on(
         tip = Tip { log_version: next, meta, seen: Seen::Got };
     }
     if since == Since::default() {
-        return Ok((LogRead { state, tip }, since));
+        return Ok((LogRead { state, tip, checksum }, since));
     }
     let was_stamped = stamped(&state.metadata.configuration);
     let TableState { log_version: before, protocol, metadata, columns: _, evidence } = state;
@@ -172,7 +174,7 @@ pub(crate) async fn read_on(
             }
         };
     }
-    Ok((LogRead { state: newer.finish(tip.log_version, want)?, tip }, since))
+    Ok((LogRead { state: newer.finish(tip.log_version, want)?, tip, checksum }, since))
 }
 
 /// Whether the tip's object is still the one that was read; a single get, of one byte.
@@ -272,7 +274,7 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
         return Err(beyond(hint, error));
     }
     let state = gathered.finish(tip.log_version, want)?;
-    Ok(Found::Table(LogRead { state, tip }))
+    Ok(Found::Table(LogRead { state, tip, checksum: listing.checksum == Some(version) }))
 }
 
 /// Nothing that is listed replaces an unreadable checkpoint; a listing from the start may.

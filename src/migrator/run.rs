@@ -4,12 +4,15 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use uuid::Uuid;
 
 use super::{IfMissing, Migrator, StartupPolicy, missing};
+use crate::delta::checksum;
 use crate::delta::commit::{CommitOutcome, commit};
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead};
+use crate::delta::timestamps;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::Assessment;
 use crate::model::entry::{Moment, entry};
+use crate::model::features::Duties;
 use crate::model::history::How;
 use crate::model::kind::Kind;
 use crate::model::plan::{Mode, Plan, Repair, Target, plan, plan_baseline, plan_repair};
@@ -80,7 +83,9 @@ impl Intent {
     ) -> Result<Plan, Refusal> {
         let made = match &self.wish {
             Wish::Reach(target) => plan(namespace, kind, state, *target)?,
-            Wish::Saved(saved) => return saved.check(plan(namespace, kind, state, saved.target())?),
+            Wish::Saved(saved) => {
+                return saved.check(plan(namespace, kind, state, saved.target(kind.newest()))?);
+            }
             Wish::Baseline(at) => plan_baseline(namespace, kind, state, *at)?,
             Wish::Repair(repair, why) => plan_repair(namespace, kind, state, *repair, why)?,
         };
@@ -148,16 +153,19 @@ pub(super) async fn run(
         }
         attempts += 1;
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
-        let moment = moment(migrator, Utc::now());
+        let moment = moment(migrator, Utc::now(), previous_timestamp(location, state).await?);
         let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
                 .with_hint("nothing was written; please report this with the table's newest metaData action")
         })?;
-        match commit(location, version, bytes, &moment.commit_id, &budget).await? {
+        match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
             CommitOutcome::Landed => {
                 // After the entry stands, no failure can take it back: only another identity counts.
                 if let Ok(false) = is_still(location, found.as_ref()).await {
                     return Err(changed().with_committed(version.get()));
+                }
+                if let Some(read) = found.as_ref().filter(|f| f.checksum) {
+                    checksum::write(location.store().as_ref(), &read.state, &bytes).await;
                 }
                 report.outcome = match planned.how {
                     How::Created => Outcome::Created,
@@ -195,7 +203,13 @@ async fn again(
     let stamp = migrator.namespace.property(keys::SCHEMA_VERSION);
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
+    let before = read.tip.clone();
     let (read, since) = read::read_on(store.as_ref(), read, Some(&evidence), &stamped).await?;
+    // What was read on belongs to the same log only if the entry before it is still the same.
+    if !read::is_still(store.as_ref(), &before).await? {
+        pause(waits, budget).await;
+        return migrator.read(kind, location).await;
+    }
     if since.metadata || since.protocol {
         pause(waits, budget).await;
     }
@@ -251,9 +265,21 @@ fn lost(budget: &Budget, attempts: u32, winner: &str) -> Result<(), Error> {
     .with_hint("nothing was written; run it again, or give it more time"))
 }
 
-fn moment(migrator: &Migrator, now: DateTime<Utc>) -> Moment {
+/// The in-commit timestamp to stay above, where the table asks for one.
+async fn previous_timestamp(location: &Location, state: Option<&TableState>) -> Result<Option<i64>, Error> {
+    let Some(state) = state else { return Ok(None) };
+    let duties = Duties::of(&state.protocol, &state.metadata.configuration);
+    if !duties.in_commit_timestamp {
+        return Ok(None);
+    }
+    timestamps::in_commit_timestamp(location.store().as_ref(), state.log_version).await.map(Some)
+}
+
+fn moment(migrator: &Migrator, now: DateTime<Utc>, previous: Option<i64>) -> Moment {
+    let millis = now.timestamp_millis();
     Moment {
-        millis: now.timestamp_millis(),
+        millis,
+        in_commit_timestamp: previous.map_or(millis, |p| millis.max(p.saturating_add(1))),
         at: now.to_rfc3339_opts(SecondsFormat::Secs, true),
         commit_id: Uuid::new_v4().to_string(),
         table_id: Uuid::new_v4().to_string(),

@@ -3,10 +3,10 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::features::Protocol;
+use super::features::{Duties, Protocol};
 use super::history::{self, Entry};
 use super::kind::Shape;
-use super::plan::{Content, Plan, PlannedCommit};
+use super::plan::{Content, Evolved, Plan, PlannedCommit};
 use super::schema_edit;
 use super::state::{TableState, keys};
 use super::types::schema_json;
@@ -16,6 +16,8 @@ use super::types::schema_json;
 pub(crate) struct Moment {
     /// Milliseconds since the epoch, UTC.
     pub(crate) millis: i64,
+    /// What in-commit timestamps ask for: above the one before. Used where the table asks for it.
+    pub(crate) in_commit_timestamp: i64,
     /// The same instant as RFC 3339 in whole seconds.
     pub(crate) at: String,
     /// Unique to the commit; stays the same while its fate is unclear.
@@ -43,7 +45,9 @@ pub(crate) fn entry(
             actions.push(protocol_action(protocol));
             actions.push(json!({ "metaData": new_metadata(shape, &stamps, moment) }).to_string());
         }
-        Content::Evolve { schema_text, description, properties } => {
+        Content::Evolve(evolved) => {
+            let Evolved { schema_text, description, properties, protocol } = evolved.as_ref();
+            actions.extend(protocol.as_ref().map(protocol_action));
             let raw = state?.metadata.raw.as_deref()?;
             let stamps = stamps.into_iter().map(|(k, v)| (k, Some(v)));
             let properties = properties.clone().into_iter().chain(stamps).collect();
@@ -124,10 +128,27 @@ fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, 
         "engineInfo": concat!("delta-migrate/", env!("CARGO_PKG_VERSION")),
         COMMIT_ID: moment.commit_id,
     });
-    if let (Some(map), Some(state)) = (info.as_object_mut(), state) {
+    let Some(map) = info.as_object_mut() else { return info };
+    if let Some(state) = state {
         map.insert("readVersion".to_owned(), Value::from(state.log_version.get()));
     }
+    let duties = duties(commit, state);
+    if duties.in_commit_timestamp {
+        map.insert("inCommitTimestamp".to_owned(), Value::from(moment.in_commit_timestamp));
+    }
+    if duties.row_tracking {
+        map.insert("tags".to_owned(), json!({ "delta.rowTracking.preserved": "true" }));
+    }
     info
+}
+
+/// What the table asks of the commit itself: the one that is there, or the one that is created.
+fn duties(commit: &PlannedCommit, state: Option<&TableState>) -> Duties {
+    match (&commit.content, state) {
+        (Content::Create { shape, protocol }, _) => Duties::of(protocol, &shape.properties),
+        (Content::Evolve(_), Some(state)) => Duties::of(&state.protocol, &state.metadata.configuration),
+        (Content::Evolve(_), None) => Duties::default(),
+    }
 }
 
 fn protocol_action(protocol: &Protocol) -> String {

@@ -3,7 +3,8 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::features;
+use super::features::{self, Duties, Protocol};
+use super::mapping::{MAX_COLUMN_ID, Mapping};
 use super::migration::{AddedColumn, Migration, Step};
 use super::path::ColumnPath;
 use super::refusal::Refusal;
@@ -59,6 +60,11 @@ pub enum Change {
         #[serde(skip_serializing_if = "Option::is_none")]
         was: Option<String>,
     },
+    /// The protocol is upgraded for a feature; this can't be undone.
+    EnableFeature {
+        /// The feature's name.
+        feature: String,
+    },
     /// A property is removed.
     UnsetProperty {
         /// Its name.
@@ -77,24 +83,34 @@ pub(crate) struct Evolution {
     pub(crate) description: Option<String>,
     /// Properties that change: a value sets the key, none removes it.
     pub(crate) properties: IndexMap<String, Option<String>>,
+    /// The protocol as it will be.
+    pub(crate) protocol: Protocol,
+    duties: Duties,
+    mapping: Option<Mapping>,
     columns: Vec<Field>,
     before: IndexMap<String, String>,
     old_description: Option<String>,
     rules: NameRules,
-    has_timestamp_ntz: bool,
-    has_variant: bool,
 }
 
 /// What a table's features forbid in names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct NameRules {
     /// Physical names carry the data, so that logical ones may hold what Parquet can't.
-    pub(crate) mapped: bool,
+    mapped: bool,
     /// Change data feed adds columns of its own to what readers see.
-    pub(crate) change_data: bool,
+    change_data: bool,
+    /// Names of the hidden columns that hold row ids (§Row Tracking).
+    materialized: Vec<String>,
 }
 
 const CHANGE_DATA_NAMES: [&str; 3] = ["_change_type", "_commit_version", "_commit_timestamp"];
+
+/// Properties that name the hidden columns of row tracking.
+const MATERIALIZED: [&str; 2] = [
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+];
 
 impl NameRules {
     pub(crate) fn of(configuration: &IndexMap<String, String>) -> Self {
@@ -102,11 +118,12 @@ impl NameRules {
         Self {
             mapped: matches!(get("delta.columnMapping.mode"), Some("name" | "id")),
             change_data: get("delta.enableChangeDataFeed").is_some_and(|v| v.eq_ignore_ascii_case("true")),
+            materialized: MATERIALIZED.iter().filter_map(|k| get(k)).map(str::to_owned).collect(),
         }
     }
 
     /// Checks one column name; `top` says that it stands at the top level.
-    pub(crate) fn check(self, name: &str, top: bool) -> Result<(), Refusal> {
+    fn check(&self, name: &str, top: bool) -> Result<(), Refusal> {
         let refuse = |why: String, hint: &str| Err(Refusal::new(ErrorCode::InvalidName, why, hint));
         if name.is_empty() {
             return refuse("a column name is empty".to_owned(), "give the column a name");
@@ -131,11 +148,17 @@ impl NameRules {
                 "use another name",
             );
         }
+        if top && self.materialized.iter().any(|m| super::types::same_name(m, name)) {
+            return refuse(
+                format!("column name `{name}` is reserved for the table's row tracking"),
+                "use another name",
+            );
+        }
         Ok(())
     }
 
     /// Checks a column's name and every name inside its type.
-    pub(crate) fn check_field(self, name: &str, data_type: &DataType, top: bool) -> Result<(), Refusal> {
+    pub(crate) fn check_field(&self, name: &str, data_type: &DataType, top: bool) -> Result<(), Refusal> {
         self.check(name, top)?;
         let mut structs = Vec::new();
         data_type.structs(&[], &mut structs);
@@ -145,6 +168,7 @@ impl NameRules {
 
 impl Evolution {
     pub(crate) fn of(state: &TableState) -> Self {
+        let duties = Duties::of(&state.protocol, &state.metadata.configuration);
         Self {
             schema_text: state.metadata.schema_text.clone(),
             description: None,
@@ -153,8 +177,9 @@ impl Evolution {
             before: state.metadata.configuration.clone(),
             old_description: state.metadata.description.clone(),
             rules: NameRules::of(&state.metadata.configuration),
-            has_timestamp_ntz: state.protocol.has("timestampNtz"),
-            has_variant: state.protocol.has("variantType") || state.protocol.has("variantType-preview"),
+            protocol: state.protocol.clone(),
+            duties,
+            mapping: duties.column_mapping.then(|| Mapping::of(state, duties.nested_ids)),
         }
     }
 
@@ -201,15 +226,63 @@ impl Evolution {
                     changes.extend(self.set_property(key, None)?);
                 }
             }
+            Step::EnableFeatures(features) => {
+                for feature in features {
+                    changes.extend(self.enable(feature)?);
+                }
+            }
             other => return Err(unsupported(other)),
         }
         Ok(())
+    }
+
+    /// Upgrades the protocol for one feature, and turns the feature on where a property does that.
+    fn enable(&mut self, feature: &str) -> Result<Vec<Change>, Refusal> {
+        let Some(property) = features::enabling(feature) else {
+            return Err(Refusal::new(
+                ErrorCode::UnsupportedFeature,
+                format!("`enable_features` can't enable `{feature}`"),
+                format!(
+                    "it can enable {}",
+                    super::text::list(&features::ENABLED_BY_STEP.map(|(name, _)| name))
+                ),
+            ));
+        };
+        let mut changes = Vec::new();
+        if !self.protocol.has(feature) {
+            self.protocol.add(feature);
+            changes.push(Change::EnableFeature { feature: feature.to_owned() });
+        }
+        if let Some((key, value)) = property {
+            let was = self.before.get(key).cloned();
+            if was.as_deref() != Some(value) {
+                self.properties.insert(key.to_owned(), Some(value.to_owned()));
+                changes.push(Change::SetProperty { key: key.to_owned(), value: value.to_owned(), was });
+            }
+            // Names that were fine so far may be reserved from now on.
+            let mut after = self.before.clone();
+            after.insert(key.to_owned(), value.to_owned());
+            self.rules = NameRules::of(&after);
+            self.columns.iter().try_for_each(|f| self.rules.check(&f.name, true))?;
+        }
+        Ok(changes)
     }
 
     /// Adds a column, or leaves alone one that is there with a fitting type.
     pub(crate) fn add_column(&mut self, column: &AddedColumn) -> Result<Change, Refusal> {
         let AddedColumn { path, data_type, comment } = column;
         if let Some(found) = resolve(&self.columns, path.segments()) {
+            if let Target::Field(Field { name, .. }) = found
+                && name != path.name()
+            {
+                return Err(Refusal::new(
+                    ErrorCode::InvalidName,
+                    format!(
+                        "`{path}` can't be added beside `{name}`: names must differ in more than letter case"
+                    ),
+                    "write the name as the table has it, or rename the table's column first",
+                ));
+            }
             return leave(path, data_type, found);
         }
         let is_struct = path.parent().is_empty()
@@ -229,20 +302,42 @@ impl Evolution {
         self.check_type(path, data_type)?;
         let mut field = Field::nullable(path.name(), data_type.clone());
         field.comment.clone_from(comment);
-        let json = field_json(&field).to_string();
+        let json = match &mut self.mapping {
+            Some(mapping) => mapping.field_json(&field).to_string(),
+            None => field_json(&field).to_string(),
+        };
+        self.note_ids(path)?;
         let text = schema_edit::append_field(&self.schema_text, path.parent(), &json);
         self.schema_text = text.ok_or_else(|| lost(path))?;
         siblings_mut(&mut self.columns, path.parent()).ok_or_else(|| lost(path))?.push(field);
         Ok(Change::AddColumn { path: path.to_string(), type_text: data_type.to_string() })
     }
 
+    /// The highest id that was given belongs to the same commit as the fields that got them.
+    fn note_ids(&mut self, path: &ColumnPath) -> Result<(), Refusal> {
+        let Some(mapping) = &self.mapping else { return Ok(()) };
+        if mapping.is_spent() {
+            return Err(Refusal::new(
+                ErrorCode::UnsupportedFeature,
+                format!("`{path}` can't be added: the table's column ids are spent"),
+                "recreate the table; column ids are 32-bit numbers that are never used twice",
+            ));
+        }
+        self.properties.insert(MAX_COLUMN_ID.to_owned(), Some(mapping.highest().to_string()));
+        Ok(())
+    }
+
     /// A type that needs a table feature is refused where the table lacks it: Delta readers could
     /// not open the table afterwards.
     fn check_type(&self, path: &ColumnPath, data_type: &DataType) -> Result<(), Refusal> {
+        self.check_iceberg(path, data_type)?;
         for primitive in data_type.primitives() {
             let (feature, there) = match primitive {
-                Primitive::TimestampNtz => ("timestampNtz", self.has_timestamp_ntz),
-                Primitive::Variant => ("variantType", self.has_variant),
+                Primitive::TimestampNtz => ("timestampNtz", self.protocol.has("timestampNtz")),
+                Primitive::Variant => (
+                    "variantType",
+                    self.protocol.has("variantType") || self.protocol.has("variantType-preview"),
+                ),
                 _ => continue,
             };
             if !there {
@@ -252,10 +347,31 @@ impl Evolution {
                         "`{path}` of type {data_type} needs the table feature `{feature}`, which the table lacks"
                     ),
                     format!(
-                        "enable `{feature}` on the table first; a migration never upgrades a protocol unasked"
+                        "say `enable_features = [\"{feature}\"]` in the migration: a protocol is never upgraded \
+                         unasked, because that can't be undone"
                     ),
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Tables that Iceberg readers share keep to what Iceberg can express.
+    fn check_iceberg(&self, path: &ColumnPath, data_type: &DataType) -> Result<(), Refusal> {
+        let refuse = |what: &str| {
+            Err(Refusal::new(
+                ErrorCode::UnsupportedFeature,
+                format!("`{path}` of type {data_type} can't be added: {what}"),
+                "use another type, or turn the Iceberg compatibility of the table off first",
+            ))
+        };
+        if self.duties.no_collections && data_type.has_collection() {
+            return refuse("the table is compatible with Iceberg V1, which rules out new arrays and maps");
+        }
+        let foreign =
+            |p: &&Primitive| matches!(p, Primitive::Variant | Primitive::Void | Primitive::Other(_));
+        if self.duties.iceberg_types && data_type.primitives().iter().any(foreign) {
+            return refuse("the table is compatible with Iceberg, which does not know that type");
         }
         Ok(())
     }

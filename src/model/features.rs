@@ -12,57 +12,111 @@ use super::types::{Field, Primitive};
 /// What a feature asks of a commit that changes the log only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Nothing: such a commit touches nothing that the feature speaks of.
+    /// Nothing: such a commit touches nothing that the feature speaks of, or carries it over byte
+    /// for byte with the rest of the metadata.
     Nothing,
-    /// Not handled here; the table is refused by the feature's name.
+    /// Something that [`Duties`] does.
+    Duty,
+    /// Refused by the feature's name.
     Refuse,
 }
 
 /// Every feature with a rule; one that is missing here is refused as unknown.
 const RULES: &[(&str, Rule)] = &[
-    ("appendOnly", Rule::Nothing),
-    // Invariants, constraints and generation expressions live in field metadata and properties,
-    // which are carried over byte for byte; no step here adds one.
-    ("invariants", Rule::Nothing),
-    ("checkConstraints", Rule::Nothing),
-    ("generatedColumns", Rule::Nothing),
-    // No data changes, so no cdc action; the reserved names are kept free by the check of names.
-    ("changeDataFeed", Rule::Nothing),
-    ("deletionVectors", Rule::Nothing),
-    ("v2Checkpoint", Rule::Nothing),
-    ("timestampNtz", Rule::Nothing),
     ("adaptiveMetadata", Rule::Refuse),
-    ("allowColumnDefaults", Rule::Refuse),
+    // §Default Columns: the command that adds a column must not set its default; none here does.
+    ("allowColumnDefaults", Rule::Nothing),
+    ("appendOnly", Rule::Nothing),
+    // §Catalog-managed tables: a commit to the file system is forbidden.
     ("catalogManaged", Rule::Refuse),
     ("catalogOwned", Rule::Refuse),
     ("catalogOwned-preview", Rule::Refuse),
-    ("checkpointProtection", Rule::Refuse),
-    ("clustering", Rule::Refuse),
-    ("collations", Rule::Refuse),
-    ("collations-preview", Rule::Refuse),
-    ("columnMapping", Rule::Refuse),
+    // No data changes, so no cdc action; the reserved names are kept free by the check of names.
+    ("changeDataFeed", Rule::Nothing),
+    // Invariants, constraints and generation expressions live in field metadata and properties;
+    // no step here adds one.
+    ("checkConstraints", Rule::Nothing),
+    // Nothing here writes a checkpoint or cleans up a log.
+    ("checkpointProtection", Rule::Nothing),
+    // Domains persist until they are removed; none is touched.
+    ("clustering", Rule::Nothing),
+    // `__COLLATIONS` stands in field metadata.
+    ("collations", Rule::Nothing),
+    ("collations-preview", Rule::Nothing),
+    ("columnMapping", Rule::Duty),
     ("coordinatedCommits-preview", Rule::Refuse),
-    ("domainMetadata", Rule::Refuse),
+    ("deletionVectors", Rule::Nothing),
+    ("domainMetadata", Rule::Nothing),
+    ("generatedColumns", Rule::Nothing),
     ("geospatial", Rule::Refuse),
-    ("icebergCompatV1", Rule::Refuse),
-    ("icebergCompatV2", Rule::Refuse),
-    ("icebergCompatV3", Rule::Refuse),
+    ("icebergCompatV1", Rule::Duty),
+    ("icebergCompatV2", Rule::Duty),
+    ("icebergCompatV3", Rule::Duty),
     ("icebergWriterCompatV1", Rule::Refuse),
-    ("identityColumns", Rule::Refuse),
-    ("inCommitTimestamp", Rule::Refuse),
-    ("materializePartitionColumns", Rule::Refuse),
+    ("icebergWriterCompatV3", Rule::Refuse),
+    // The high-water mark stands in field metadata. It is the newest one, because a commit builds
+    // on the log version that was read or not at all.
+    ("identityColumns", Rule::Nothing),
+    ("inCommitTimestamp", Rule::Duty),
+    ("invariants", Rule::Nothing),
+    ("materializePartitionColumns", Rule::Nothing),
     ("redirectReaderWriter-preview", Rule::Refuse),
     ("redirectWriterOnly-preview", Rule::Refuse),
-    ("rowTracking", Rule::Refuse),
+    ("rowTracking", Rule::Duty),
     ("timestampNanos", Rule::Refuse),
-    ("typeWidening", Rule::Refuse),
-    ("typeWidening-preview", Rule::Refuse),
-    ("vacuumProtocolCheck", Rule::Refuse),
-    ("variantShredding", Rule::Refuse),
-    ("variantShredding-preview", Rule::Refuse),
-    ("variantType", Rule::Refuse),
-    ("variantType-preview", Rule::Refuse),
+    ("timestampNtz", Rule::Nothing),
+    // `delta.typeChanges` stands in field metadata.
+    ("typeWidening", Rule::Nothing),
+    ("typeWidening-preview", Rule::Nothing),
+    ("v2Checkpoint", Rule::Nothing),
+    ("vacuumProtocolCheck", Rule::Nothing),
+    ("variantShredding", Rule::Nothing),
+    ("variantShredding-preview", Rule::Nothing),
+    ("variantType", Rule::Nothing),
+    ("variantType-preview", Rule::Nothing),
 ];
+
+/// What the active features of a table ask of a commit; see delta-rules of each where it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Duties {
+    /// New fields get ids and physical names (§Column Mapping).
+    pub(crate) column_mapping: bool,
+    /// Elements of new arrays and maps get ids too (§IcebergCompatV2).
+    pub(crate) nested_ids: bool,
+    /// No new arrays and maps at all (§IcebergCompatV1).
+    pub(crate) no_collections: bool,
+    /// New columns keep to the types that Iceberg knows.
+    pub(crate) iceberg_types: bool,
+    /// commitInfo carries a timestamp above the one before (§In-Commit Timestamps).
+    pub(crate) in_commit_timestamp: bool,
+    /// commitInfo says that row ids were preserved (§Row Tracking).
+    pub(crate) row_tracking: bool,
+}
+
+impl Duties {
+    pub(crate) fn of(protocol: &Protocol, configuration: &IndexMap<String, String>) -> Self {
+        let on = |key: &str| is(configuration, key, "true");
+        let v1 = on("delta.enableIcebergCompatV1");
+        let later = on("delta.enableIcebergCompatV2") || on("delta.enableIcebergCompatV3");
+        Self {
+            column_mapping: mapping_mode(configuration).is_some(),
+            nested_ids: later,
+            no_collections: v1,
+            iceberg_types: v1 || later,
+            in_commit_timestamp: protocol.has("inCommitTimestamp") && on("delta.enableInCommitTimestamps"),
+            row_tracking: protocol.has("rowTracking"),
+        }
+    }
+}
+
+fn is(configuration: &IndexMap<String, String>, key: &str, value: &str) -> bool {
+    configuration.get(key).is_some_and(|v| v.eq_ignore_ascii_case(value))
+}
+
+/// The mode of column mapping, where it is on.
+fn mapping_mode(configuration: &IndexMap<String, String>) -> Option<&str> {
+    configuration.get("delta.columnMapping.mode").map(String::as_str).filter(|m| *m != "none")
+}
 
 /// What each legacy writer version adds (PROTOCOL.md, Table Features for New and Existing Tables).
 const IMPLIED: &[(i64, &[&str])] = &[
@@ -98,6 +152,33 @@ impl Protocol {
         features
     }
 
+    /// Adds a feature: to the lists, with everything that the old versions implied.
+    ///
+    /// Writers go to version 7; readers go to version 3 only where they must know the feature.
+    pub(crate) fn add(&mut self, feature: &str) {
+        if self.has(feature) {
+            return;
+        }
+        let mut writers: BTreeSet<String> = self.features().into_iter().map(str::to_owned).collect();
+        writers.insert(feature.to_owned());
+        let for_readers = READER_FEATURES.contains(&feature);
+        if self.min_writer < MAX_WRITER {
+            self.min_writer = MAX_WRITER;
+            self.writer_features = Some(writers.into_iter().collect());
+        } else {
+            self.writer_features.get_or_insert_default().push(feature.to_owned());
+        }
+        if for_readers && self.min_reader < MAX_READER {
+            // Reader version 2 stood for column mapping.
+            let implied = (self.min_reader == 2).then(|| "columnMapping".to_owned());
+            self.min_reader = MAX_READER;
+            self.reader_features = Some(implied.into_iter().collect());
+        }
+        if for_readers {
+            self.reader_features.get_or_insert_default().push(feature.to_owned());
+        }
+    }
+
     pub(crate) fn has(&self, feature: &str) -> bool {
         self.features().contains(feature)
     }
@@ -114,24 +195,89 @@ pub(crate) fn refused(protocol: &Protocol, configuration: &IndexMap<String, Stri
     }
     for feature in protocol.features() {
         match RULES.iter().find(|(name, _)| *name == feature) {
-            Some((_, Rule::Nothing)) => {}
+            Some((_, Rule::Nothing | Rule::Duty)) => {}
             Some((_, Rule::Refuse)) | None => refused.push(feature.to_owned()),
         }
     }
-    // Properties that promise a feature which the protocol does not list leave a table that some
-    // engine reads otherwise; writing to it would take a side.
-    let is = |key: &str, value: &str| configuration.get(key).is_some_and(|v| v.eq_ignore_ascii_case(value));
-    if is("delta.checkpointPolicy", "v2") && !protocol.has("v2Checkpoint") {
-        refused.push("delta.checkpointPolicy=v2 without the feature v2Checkpoint".to_owned());
-    }
-    let mapping = configuration.get("delta.columnMapping.mode").filter(|m| m.as_str() != "none");
-    if let Some(mode) = mapping
-        && !protocol.has("columnMapping")
-    {
-        refused.push(format!("delta.columnMapping.mode={mode} without the feature columnMapping"));
-    }
+    refused.extend(contradictions(protocol, configuration));
     refused
 }
+
+/// Properties that promise a feature which the protocol does not list: engines read such a table
+/// differently, and writing to it would take a side.
+fn contradictions(protocol: &Protocol, configuration: &IndexMap<String, String>) -> Vec<String> {
+    let mut out = Vec::new();
+    let without = |property: String, feature: &str| {
+        (!protocol.has(feature)).then(|| format!("{property} without the feature {feature}"))
+    };
+    let on = |key: &str| is(configuration, key, "true");
+    if is(configuration, "delta.checkpointPolicy", "v2") {
+        out.extend(without("delta.checkpointPolicy=v2".to_owned(), "v2Checkpoint"));
+    }
+    let mode = mapping_mode(configuration);
+    if let Some(mode) = mode {
+        out.extend(without(format!("delta.columnMapping.mode={mode}"), "columnMapping"));
+    }
+    for (property, feature) in [
+        ("delta.enableIcebergCompatV1", "icebergCompatV1"),
+        ("delta.enableIcebergCompatV2", "icebergCompatV2"),
+        ("delta.enableIcebergCompatV3", "icebergCompatV3"),
+    ] {
+        if on(property) {
+            out.extend(without(format!("{property}=true"), feature));
+            if mode.is_none() {
+                out.push(format!("{property}=true without column mapping"));
+            }
+        }
+    }
+    if let Some(mode) = mode.filter(|m| !matches!(*m, "name" | "id")) {
+        out.push(format!("delta.columnMapping.mode={mode}"));
+    }
+    if on("delta.enableIcebergCompatV3") && !on("delta.enableRowTracking") {
+        out.push("delta.enableIcebergCompatV3=true without row tracking".to_owned());
+    }
+    if on("delta.enableInCommitTimestamps") {
+        out.extend(without("delta.enableInCommitTimestamps=true".to_owned(), "inCommitTimestamp"));
+    }
+    out
+}
+
+/// What `enable_features` can enable by metadata alone, each with the property that turns it on.
+///
+/// Others need work on rows or files (constraints, column mapping, row tracking), or change who may
+/// write at all.
+pub(crate) const ENABLED_BY_STEP: [(&str, Option<(&str, &str)>); 13] = [
+    ("allowColumnDefaults", None),
+    ("appendOnly", Some(("delta.appendOnly", "true"))),
+    ("changeDataFeed", Some(("delta.enableChangeDataFeed", "true"))),
+    ("checkConstraints", None),
+    ("deletionVectors", Some(("delta.enableDeletionVectors", "true"))),
+    ("domainMetadata", None),
+    ("generatedColumns", None),
+    ("invariants", None),
+    ("timestampNtz", None),
+    ("typeWidening", Some(("delta.enableTypeWidening", "true"))),
+    ("v2Checkpoint", Some(("delta.checkpointPolicy", "v2"))),
+    ("vacuumProtocolCheck", None),
+    ("variantType", None),
+];
+
+/// The property that comes with enabling a feature; the outer `None` if no step can enable it.
+pub(crate) fn enabling(feature: &str) -> Option<Option<(&'static str, &'static str)>> {
+    ENABLED_BY_STEP.iter().find(|(name, _)| *name == feature).map(|(_, property)| *property)
+}
+
+/// Features that readers must know too (PROTOCOL.md, Valid Feature Names in Table Features).
+const READER_FEATURES: [&str; 8] = [
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantShredding",
+    "variantType",
+];
 
 /// Properties that turn a feature on or off, each with the feature; prefixes end with a dot.
 const ENABLING: &[(&str, &str)] = &[
@@ -182,49 +328,54 @@ pub(crate) fn enabled_by(property: &str) -> Option<&str> {
         .map(|(_, feature)| *feature)
 }
 
+/// Features that a table can be born with by a property alone, each with that property and value.
+const BORN_WITH: [(&str, &str, &str); 6] = [
+    ("changeDataFeed", "delta.enableChangeDataFeed", "true"),
+    ("deletionVectors", "delta.enableDeletionVectors", "true"),
+    ("inCommitTimestamp", "delta.enableInCommitTimestamps", "true"),
+    ("typeWidening", "delta.enableTypeWidening", "true"),
+    ("v2Checkpoint", "delta.checkpointPolicy", "v2"),
+    // Every writer version knows it.
+    ("appendOnly", "delta.appendOnly", "true"),
+];
+
 /// The protocol that a new table needs, or the features that can't be given to it at birth.
 pub(crate) fn protocol_at_birth(
     columns: &[Field],
     properties: &IndexMap<String, String>,
 ) -> Result<Protocol, Vec<String>> {
-    let on = |key: &str| properties.get(key).is_some_and(|v| v.eq_ignore_ascii_case("true"));
-    let (mut needed, mut refused) = (BTreeSet::new(), Vec::new());
+    let (mut needed, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for (key, value) in properties {
-        match (enabled_by(key), value.as_str()) {
-            (None, _) | (Some("appendOnly"), _) => {}
-            (Some(_), "false" | "none" | "classic") => {}
-            (Some("changeDataFeed"), _) => drop(on(key).then(|| needed.insert("changeDataFeed"))),
-            (Some("deletionVectors"), _) => drop(on(key).then(|| needed.insert("deletionVectors"))),
-            (Some("v2Checkpoint"), "v2") => drop(needed.insert("v2Checkpoint")),
-            (Some(feature), _) => refused.push(feature.to_owned()),
+        let Some(feature) = enabled_by(key) else { continue };
+        let off = ["false", "none", "classic"].iter().any(|v| value.eq_ignore_ascii_case(v));
+        let born = BORN_WITH.iter().find(|(_, k, v)| k == key && value.eq_ignore_ascii_case(v));
+        match born {
+            Some((feature, _, _)) => drop(needed.insert(*feature)),
+            None if off => {}
+            None => drop(refused.insert(feature.to_owned())),
         }
     }
     for primitive in columns.iter().flat_map(|f| f.data_type.primitives()) {
         match primitive {
             Primitive::TimestampNtz => drop(needed.insert("timestampNtz")),
-            Primitive::Variant => refused.push("variantType".to_owned()),
+            Primitive::Variant => drop(needed.insert("variantType")),
             _ => {}
         }
     }
     if !refused.is_empty() {
-        refused.sort_unstable();
-        refused.dedup();
-        return Err(refused);
+        return Err(refused.into_iter().collect());
     }
-    if needed.iter().all(|f| *f == "changeDataFeed") {
-        let min_writer = if needed.is_empty() { 2 } else { 4 };
-        return Ok(Protocol { min_reader: 1, min_writer, reader_features: None, writer_features: None });
+    // The oldest protocol that does, so that the most readers and writers can take part.
+    let mut protocol =
+        Protocol { min_reader: 1, min_writer: 2, reader_features: None, writer_features: None };
+    if needed.contains("changeDataFeed")
+        && needed.iter().all(|f| ["appendOnly", "changeDataFeed"].contains(f))
+    {
+        protocol.min_writer = 4;
+    } else {
+        needed.iter().for_each(|feature| protocol.add(feature));
     }
-    needed.extend(["appendOnly", "invariants"]);
-    let reader = ["deletionVectors", "timestampNtz", "v2Checkpoint"];
-    let reader: Vec<String> =
-        reader.iter().filter(|f| needed.contains(*f)).map(ToString::to_string).collect();
-    Ok(Protocol {
-        min_reader: 3,
-        min_writer: 7,
-        reader_features: Some(reader),
-        writer_features: Some(needed.into_iter().map(str::to_owned).collect()),
-    })
+    Ok(protocol)
 }
 
 #[cfg(test)]

@@ -122,7 +122,8 @@ impl Step {
     pub(crate) fn is_supported(&self) -> bool {
         matches!(
             self,
-            Self::RelaxNullability(_)
+            Self::EnableFeatures(_)
+                | Self::RelaxNullability(_)
                 | Self::AddColumns(_)
                 | Self::Comments(_)
                 | Self::TableDescription(_)
@@ -220,6 +221,12 @@ impl MigrationBuilder {
     /// Sets the table's description.
     pub fn table_description(mut self, text: impl Into<String>) -> Self {
         self.table_description = Some(text.into());
+        self
+    }
+
+    /// Upgrades the protocol for a table feature, and turns the feature on; this can't be undone.
+    pub fn enable_feature(mut self, feature: impl Into<String>) -> Self {
+        self.enable_features.push(feature.into());
         self
     }
 

@@ -1,6 +1,7 @@
 //! What is decided: values in, values out; no async, no I/O, no clock, no randomness.
 
 pub(crate) mod assess;
+pub(crate) mod checksum;
 pub(crate) mod digest;
 pub(crate) mod entry;
 pub(crate) mod evolve;
@@ -8,6 +9,7 @@ pub(crate) mod features;
 pub(crate) mod history;
 pub(crate) mod kind;
 pub(crate) mod kind_file;
+pub(crate) mod mapping;
 pub(crate) mod migration;
 pub(crate) mod path;
 pub(crate) mod plan;

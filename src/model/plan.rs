@@ -117,7 +117,26 @@ pub(crate) struct PlannedMigration {
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     Create { shape: Box<Shape>, protocol: Protocol },
-    Evolve { schema_text: String, description: Option<String>, properties: IndexMap<String, Option<String>> },
+    Evolve(Box<Evolved>),
+}
+
+/// An existing table's metadata and protocol as they will be.
+#[derive(Debug, Clone)]
+pub(crate) struct Evolved {
+    pub(crate) schema_text: String,
+    /// Where it changes.
+    pub(crate) description: Option<String>,
+    pub(crate) properties: IndexMap<String, Option<String>>,
+    /// Where it changes.
+    pub(crate) protocol: Option<Protocol>,
+}
+
+impl Evolved {
+    fn content(evolution: Evolution, state: &TableState) -> Content {
+        let Evolution { schema_text, description, properties, protocol, .. } = evolution;
+        let protocol = (protocol != state.protocol).then_some(protocol);
+        Content::Evolve(Box::new(Self { schema_text, description, properties, protocol }))
+    }
 }
 
 impl Plan {
@@ -232,11 +251,7 @@ pub(crate) fn plan(
         digest: Some(plan.chain.clone()),
         why: None,
         migrations,
-        content: Content::Evolve {
-            schema_text: evolution.schema_text,
-            description: evolution.description,
-            properties: evolution.properties,
-        },
+        content: Evolved::content(evolution, state),
     }];
     check_history(namespace, state)?;
     Ok(plan)
@@ -336,6 +351,13 @@ fn warnings(
          and must be rerun by their owners"
             .to_owned(),
     );
+    if migrations.iter().flat_map(|m| &m.changes).any(|c| matches!(c, Change::EnableFeature { .. })) {
+        out.push(
+            "upgrades the protocol, which can't be undone: readers and writers that do not know the feature are \
+             shut out"
+                .to_owned(),
+        );
+    }
     let schema_changes = migrations.iter().flat_map(|m| &m.changes).any(|c| {
         matches!(c, Change::AddColumn { .. } | Change::RelaxNullability { .. } | Change::Comment { .. })
     });

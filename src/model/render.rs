@@ -116,6 +116,7 @@ fn change_line(change: &Change) -> (char, String) {
         Change::SetProperty { key, value, was: Some(was) } => {
             ('~', format!("property {key} = {} (was {})", quoted(value), quoted(was)))
         }
+        Change::EnableFeature { feature } => ('+', format!("table feature {feature} (a protocol upgrade)")),
         Change::UnsetProperty { key, was } => ('-', format!("property {key} (was {})", quoted(was))),
     }
 }

@@ -114,8 +114,9 @@ impl SavedPlan {
         self.mode == Mode::NoChange
     }
 
-    pub(crate) fn target(&self) -> Target {
-        Target::Version(self.to)
+    /// A chain that ends before the plan's version is compared as far as it goes, and found stale.
+    pub(crate) fn target(&self, newest: SchemaVersion) -> Target {
+        Target::Version(self.to.min(newest))
     }
 
     /// Lets a plan that was made anew pass if it is the saved one, or if nothing is left to do.

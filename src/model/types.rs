@@ -8,7 +8,7 @@ mod type_text;
 
 use std::fmt;
 
-pub(crate) use json::{SchemaError, field_json, schema_from_json, schema_json};
+pub(crate) use json::{SchemaError, field_json, schema_from_json, schema_json, type_json};
 pub(crate) use type_text::parse_type;
 
 use super::path::{ColumnPath, quote_segment};
@@ -221,6 +221,15 @@ impl DataType {
                     field.data_type.structs(&below(&field.name), out);
                 }
             }
+        }
+    }
+
+    /// Whether the type is, or holds, an array or a map.
+    pub(crate) fn has_collection(&self) -> bool {
+        match self {
+            Self::Primitive(_) => false,
+            Self::Array { .. } | Self::Map { .. } => true,
+            Self::Struct(fields) => fields.iter().any(|f| f.data_type.has_collection()),
         }
     }
 

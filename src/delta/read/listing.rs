@@ -95,6 +95,8 @@ pub(super) struct Listing {
     newest: Option<(u64, ObjectMeta)>,
     /// Complete ones, newest first; of several for a version, the one with the fewest files first.
     checkpoints: Vec<Checkpoint>,
+    /// The newest version with a checksum file.
+    pub(super) checksum: Option<u64>,
     /// Files that a crashed or unfinished write leaves behind.
     pub(super) staged: usize,
     /// Files that are neither log files nor staged ones.
@@ -187,6 +189,7 @@ enum LogFile {
     Classic(u64),
     Part { version: u64, part: u64, of: u64 },
     Uuid(u64, Format),
+    Checksum(u64),
 }
 
 fn classify(name: &str) -> Option<LogFile> {
@@ -194,6 +197,9 @@ fn classify(name: &str) -> Option<LogFile> {
     let version = number(version, 20).filter(|v| *v <= MAX_VERSION)?;
     if rest == "json" {
         return Some(LogFile::Commit(version));
+    }
+    if rest == "crc" {
+        return Some(LogFile::Checksum(version));
     }
     let rest = rest.strip_prefix("checkpoint.")?;
     if rest == "parquet" {
@@ -260,6 +266,11 @@ impl Collected {
             }
             Some(LogFile::Part { version, part, of }) => {
                 self.parts.entry((version, of)).or_default().insert(part, meta);
+            }
+            // A checksum without its log is no reason to take the place for a log.
+            Some(LogFile::Checksum(version)) => {
+                listing.checksum = listing.checksum.max(Some(version));
+                listing.others += 1;
             }
             None if is_staged(name) => listing.staged += 1,
             None => listing.others += 1,

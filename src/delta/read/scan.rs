@@ -89,7 +89,8 @@ pub(super) async fn file(
         found.map(|(line, text)| Raw { text, at: format!("`{path}`, line {line}") })
     };
     let actions = Actions { protocol: raw(found.protocol), metadata: raw(found.metadata), txn: found.txn };
-    Ok((actions, got.meta))
+    // A store below a prefix names the object from its own root in answers to a get.
+    Ok((actions, ObjectMeta { location: path.clone(), ..got.meta }))
 }
 
 type Scanned = Result<lines::Found, lines::BadLine>;

@@ -11,6 +11,7 @@ fn made(state: Option<&TableState>) -> Vec<Value> {
     let plan = plan(&namespace(), &kind.build().unwrap(), state, Target::Newest).unwrap();
     let moment = Moment {
         millis: 5,
+        in_commit_timestamp: 6,
         at: "1970-01-01T00:00:00Z".into(),
         commit_id: "c".into(),
         table_id: "t".into(),

@@ -12,11 +12,51 @@ fn properties(pairs: &[(&str, &str)]) -> IndexMap<String, String> {
 #[test]
 fn legacy_versions_imply_their_features() {
     let none = IndexMap::new();
-    for writer in 1..=4 {
-        assert_eq!(refused(&table(1, writer, None), &none), Vec::<String>::new(), "{writer}");
+    for writer in 1..=6 {
+        assert_eq!(refused(&table(2, writer, None), &none), Vec::<String>::new(), "{writer}");
     }
-    assert_eq!(refused(&table(2, 5, None), &none), ["columnMapping"]);
-    assert_eq!(refused(&table(2, 6, None), &none), ["columnMapping", "identityColumns"]);
+    let all: Vec<&str> = table(2, 6, None)
+        .features()
+        .into_iter()
+        .map(|f| RULES.iter().find(|(n, _)| *n == f).unwrap().0)
+        .collect();
+    assert_eq!(all.len(), 7, "{all:?}");
+}
+
+#[test]
+fn an_upgrade_keeps_everything_that_the_old_protocol_implied() {
+    let upgraded = |mut protocol: Protocol, feature: &str| {
+        let before: Vec<String> = protocol.features().into_iter().map(str::to_owned).collect();
+        protocol.add(feature);
+        assert!(before.iter().all(|f| protocol.has(f)), "{before:?} {protocol:?}");
+        assert!(protocol.has(feature) && protocol.min_writer == 7);
+        (protocol.min_reader, protocol.reader_features.clone(), protocol.writer_features.clone().unwrap())
+    };
+    let list = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (reader, readers, writers) = upgraded(table(1, 2, None), "timestampNtz");
+    assert_eq!((reader, readers), (3, Some(list(&["timestampNtz"]))));
+    assert_eq!(writers, list(&["appendOnly", "invariants", "timestampNtz"]));
+    let (_, _, writers) = upgraded(table(1, 4, None), "timestampNtz");
+    assert_eq!(
+        writers,
+        list(&[
+            "appendOnly",
+            "changeDataFeed",
+            "checkConstraints",
+            "generatedColumns",
+            "invariants",
+            "timestampNtz"
+        ])
+    );
+    let (reader, readers, _) = upgraded(table(2, 5, None), "deletionVectors");
+    assert_eq!((reader, readers), (3, Some(list(&["columnMapping", "deletionVectors"]))));
+    let (reader, readers, _) = upgraded(table(1, 2, None), "domainMetadata");
+    assert_eq!((reader, readers), (1, None), "readers need not know it");
+    let (reader, readers, _) = upgraded(table(1, 7, Some(&["appendOnly"])), "variantType");
+    assert_eq!((reader, readers), (3, Some(list(&["variantType"]))));
+    let mut known = table(1, 4, None);
+    known.add("changeDataFeed");
+    assert_eq!(known, table(1, 4, None), "what is implied needs no upgrade");
 }
 
 #[test]
@@ -39,6 +79,16 @@ fn a_property_without_its_feature_is_refused() {
     assert!(refused(&table(3, 7, Some(&["v2Checkpoint"])), &v2).is_empty());
     let mapping = properties(&[("delta.columnMapping.mode", "name")]);
     assert_eq!(refused(&table(1, 2, None), &mapping).len(), 1);
+    assert!(refused(&table(2, 5, None), &mapping).is_empty());
+    let iceberg =
+        properties(&[("delta.enableIcebergCompatV2", "true"), ("delta.columnMapping.mode", "name")]);
+    assert!(refused(&table(3, 7, Some(&["icebergCompatV2", "columnMapping"])), &iceberg).is_empty());
+    let unmapped = properties(&[("delta.enableIcebergCompatV2", "true")]);
+    assert_eq!(refused(&table(3, 7, Some(&["icebergCompatV2"])), &unmapped).len(), 1);
+    let odd = properties(&[("delta.columnMapping.mode", "sideways")]);
+    assert_eq!(refused(&table(2, 5, None), &odd).len(), 1);
+    let times = properties(&[("delta.enableInCommitTimestamps", "true")]);
+    assert_eq!(refused(&table(1, 2, None), &times).len(), 1);
     let off = properties(&[("delta.columnMapping.mode", "none")]);
     assert!(refused(&table(1, 2, None), &off).is_empty());
 }
@@ -92,11 +142,17 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
     assert_eq!((ntz.min_reader, ntz.min_writer), (3, 7));
     assert_eq!(ntz.reader_features.unwrap(), ["timestampNtz"]);
     assert_eq!(ntz.writer_features.unwrap(), ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"]);
+    let times = born("struct<a: long>", &[("delta.enableInCommitTimestamps", "true")]).unwrap();
+    assert_eq!((times.min_reader, times.min_writer, times.reader_features), (1, 7, None));
+    assert_eq!(born("struct<a: variant>", &[]).unwrap().reader_features.unwrap(), ["variantType"]);
     assert_eq!(
         born("struct<a: long>", &[("delta.enableRowTracking", "true")]),
         Err(vec!["rowTracking".to_owned()])
     );
-    assert_eq!(born("struct<a: variant>", &[]), Err(vec!["variantType".to_owned()]));
+    assert_eq!(
+        born("struct<a: long>", &[("delta.checkpointPolicy", "x")]),
+        Err(vec!["v2Checkpoint".to_owned()])
+    );
     let off = born("struct<a: long>", &[("delta.enableDeletionVectors", "false")]).unwrap();
     assert_eq!(off.min_writer, 2);
 }

@@ -1,7 +1,7 @@
 //! Plans that a person asks for: `baseline` and the three ways of `repair`.
 
 use super::{
-    Base, Content, Floor, Mode, Plan, PlannedCommit, PlannedMigration, check_gate, check_history,
+    Base, Content, Evolved, Floor, Mode, Plan, PlannedCommit, PlannedMigration, check_gate, check_history,
     floor_warning,
 };
 use crate::error::ErrorCode;
@@ -107,12 +107,7 @@ fn of_one(mut plan: Plan, state: &TableState, commit: PlannedCommit, warnings: V
 }
 
 fn unchanged(state: &TableState) -> Content {
-    let evolution = Evolution::of(state);
-    Content::Evolve {
-        schema_text: evolution.schema_text,
-        description: evolution.description,
-        properties: evolution.properties,
-    }
+    Evolved::content(Evolution::of(state), state)
 }
 
 fn stamp_at(
@@ -288,11 +283,7 @@ fn readd(
         digest: None,
         why: Some(why.to_owned()),
         migrations: vec![PlannedMigration { version, description, changes }],
-        content: Content::Evolve {
-            schema_text: evolution.schema_text,
-            description: evolution.description,
-            properties: evolution.properties,
-        },
+        content: Evolved::content(evolution, state),
     };
     Ok(of_one(Plan::new(namespace, kind, Some(state), assessment), state, commit, warnings))
 }

@@ -24,6 +24,7 @@ fn planned(state: &TableState, target: Target) -> Result<Plan, Refusal> {
 fn moment() -> Moment {
     Moment {
         millis: 1_764_543_600_000,
+        in_commit_timestamp: 1_764_543_600_001,
         at: "2025-11-30T23:00:00Z".into(),
         commit_id: "commit-id".into(),
         table_id: "new-table-id".into(),
@@ -86,12 +87,12 @@ fn targets_stop_early_and_never_go_back() {
 #[test]
 fn what_is_there_already_is_left_alone_or_refused() {
     let stamped = |columns: &str| table(columns, &[("app.schema_version", "0")]);
-    let made = planned(&stamped("id: long, a: string, B: struct<c: long, d: date>"), Target::Newest).unwrap();
+    let made = planned(&stamped("id: long, a: string, b: struct<c: long, d: date>"), Target::Newest).unwrap();
     let changes: Vec<&Change> = made.commits[0].migrations.iter().flat_map(|m| &m.changes).collect();
     assert_eq!(changes[0], &Change::LeaveColumn { path: "a".into() });
     assert_eq!(changes[1], &Change::LeaveColumn { path: "b".into() });
     assert!(
-        !lines(&made, Some(&stamped("id: long, a: string, B: struct<c: long, d: date>")))
+        !lines(&made, Some(&stamped("id: long, a: string, b: struct<c: long, d: date>")))
             .contains("\\\"A\\\"")
     );
     for columns in ["id: long, a: long", "id: long, a: string not null", "id: long, b: struct<d: long>"] {
@@ -101,6 +102,12 @@ fn what_is_there_already_is_left_alone_or_refused() {
             "{columns}"
         );
     }
+}
+
+#[test]
+fn a_name_that_differs_in_case_alone_is_refused() {
+    let state = table("id: long, A: string", &[("app.schema_version", "0")]);
+    assert_eq!(planned(&state, Target::Newest).unwrap_err().code, ErrorCode::InvalidName);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn saved(kind: &Kind, state: Option<&TableState>) -> SavedPlan {
 }
 
 fn applied(saved: &SavedPlan, kind: &Kind, state: Option<&TableState>) -> Result<usize, ErrorCode> {
-    let made = plan(&namespace(), kind, state, saved.target()).map_err(|r| r.code)?;
+    let made = plan(&namespace(), kind, state, saved.target(kind.newest())).map_err(|r| r.code)?;
     saved.check(made).map(|p| p.commits.len()).map_err(|r| r.code)
 }
 

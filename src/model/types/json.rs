@@ -173,7 +173,7 @@ pub(crate) fn field_json(field: &Field) -> Value {
     json!({ "name": name, "type": type_json(data_type), "nullable": nullable, "metadata": metadata })
 }
 
-fn type_json(data_type: &DataType) -> Value {
+pub(crate) fn type_json(data_type: &DataType) -> Value {
     match data_type {
         DataType::Primitive(p) => Value::String(p.name()),
         DataType::Array { element, contains_null } => {

@@ -13,6 +13,7 @@ fn recognises_the_files_of_a_log_exactly() {
         (format!("{v}.checkpoint.0000000003.0000000003.parquet"), part(3, 3)),
         (format!("{v}.checkpoint.{UUID}.parquet"), Some(LogFile::Uuid(7, Format::Parquet))),
         (format!("{v}.checkpoint.{UUID}.json"), Some(LogFile::Uuid(7, Format::Json))),
+        (format!("{v}.crc"), Some(LogFile::Checksum(7))),
     ];
     for (name, wanted) in cases {
         assert_eq!(classify(&name), wanted, "{name}");
@@ -26,7 +27,6 @@ fn recognises_the_files_of_a_log_exactly() {
         "09223372036854775808.json".to_owned(),
         "99999999999999999999.json".to_owned(),
         v.to_owned(),
-        format!("{v}.crc"),
         format!("{v}.JSON"),
         format!("{v}.json#1"),
         format!("{v}.json.tmp"),

@@ -1,0 +1,13 @@
+//! Tables, kinds, stores and the command, for tests.
+
+pub(crate) mod command;
+pub(crate) mod kinds;
+pub(crate) mod log;
+pub(crate) mod rows;
+pub(crate) mod store;
+pub(crate) mod table;
+
+pub(crate) use command::{Ran, apply, command, refused_everywhere, run};
+pub(crate) use kinds::{FACTS, facts, kind_file, migrator, migrator_of};
+pub(crate) use log::{Log, column, required, struct_type};
+pub(crate) use table::Table;

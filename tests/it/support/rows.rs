@@ -1,0 +1,76 @@
+//! Rows as JSON: written with delta-rs, read back from the Parquet files.
+
+use std::sync::Arc;
+
+use deltalake::DeltaTable;
+use deltalake::arrow::array::RecordBatch;
+use deltalake::arrow::datatypes::{Field, Schema};
+use deltalake::arrow::json::{ReaderBuilder, WriterBuilder, writer::JsonArray};
+use deltalake::kernel::engine::arrow_conversion::TryIntoArrow as _;
+use deltalake::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use deltalake::writer::{DeltaWriter as _, RecordBatchWriter};
+use object_store::{ObjectStoreExt as _, path::Path};
+use serde_json::Value;
+
+use super::Table;
+
+/// The table's schema as Arrow has it.
+pub(crate) fn arrow_schema(table: &DeltaTable) -> Schema {
+    let schema = table.snapshot().unwrap().metadata().parse_schema().unwrap();
+    (&schema).try_into_arrow().unwrap()
+}
+
+/// The named columns of the table alone, as a writer has them that knows no others.
+pub(crate) fn known_columns(table: &DeltaTable, names: &[&str]) -> Schema {
+    let all = arrow_schema(table);
+    let fields: Vec<Field> = names.iter().map(|n| all.field_with_name(n).unwrap().clone()).collect();
+    Schema::new(fields)
+}
+
+/// Appends rows with delta-rs; `schema` is what the writer knows.
+pub(crate) async fn append_as(table: &mut DeltaTable, schema: Schema, rows: &[Value]) -> Result<u64, String> {
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    let schema = Arc::new(schema);
+    let mut reader = ReaderBuilder::new(schema).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
+    let batch: RecordBatch = reader.next().unwrap().unwrap();
+    let mut writer = RecordBatchWriter::for_table(table).map_err(|e| e.to_string())?;
+    writer.write(batch).await.map_err(|e| e.to_string())?;
+    writer.flush_and_commit(table).await.map(|v| v as u64).map_err(|e| e.to_string())
+}
+
+/// Appends rows as a writer that knows the whole table.
+pub(crate) async fn append(table: &Table, rows: &[Value]) {
+    let mut loaded = table.load().await;
+    let schema = arrow_schema(&loaded);
+    append_as(&mut loaded, schema, rows).await.unwrap();
+}
+
+/// All rows, in the order of their text; columns that a file lacks are null.
+pub(crate) async fn read(table: &Table) -> Vec<Value> {
+    let table = table.load().await;
+    let snapshot = table.snapshot().unwrap();
+    let names: Vec<String> = arrow_schema(&table).fields().iter().map(|f| f.name().clone()).collect();
+    let paths: Vec<Path> = snapshot.log_data().iter().map(|f| f.object_store_path()).collect();
+    let mut rows = Vec::new();
+    for path in paths {
+        let bytes = table.object_store().get(&path).await.unwrap().bytes().await.unwrap();
+        for batch in ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap() {
+            rows.extend(to_json(&batch.unwrap()));
+        }
+    }
+    for row in &mut rows {
+        let row = row.as_object_mut().unwrap();
+        for name in &names {
+            row.entry(name.clone()).or_insert(Value::Null);
+        }
+    }
+    rows.sort_by_key(ToString::to_string);
+    rows
+}
+
+fn to_json(batch: &RecordBatch) -> Vec<Value> {
+    let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    serde_json::from_slice(&writer.into_inner()).unwrap()
+}
