@@ -61,7 +61,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "KIND")]
     pub(crate) kind: Option<String>,
 
-    /// Say more on stderr; twice for requests of the store
+    /// Say more on stderr; twice for what the libraries below say, too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -103,7 +103,7 @@ newest shape. A refused table is exactly as it was.")]
 
     /// Show who migrated a table and when, from its log and from its own record; writes nothing
     #[command(after_help = "Example:
-  delta-migrate history --namespace app data/facts")]
+  delta-migrate history data/facts")]
     History(HistoryArgs),
 
     /// Stamp a table that has no stamp, once its columns are known to fit that version

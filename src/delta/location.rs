@@ -60,7 +60,7 @@ impl Location {
                 _ => format!("`{shown}` can't be opened as a location"),
             };
             Error::usage(message)
-                .with_hint("local paths and file:// work in every build; other stores are build features")
+                .with_hint("local paths and file:// work in every build; a Rust program can hand over a table in another store")
         };
         let builder = DeltaTableBuilder::from_url(url.clone()).map_err(failed)?;
         let log_store = builder.with_storage_options(options).build_storage().map_err(failed)?;

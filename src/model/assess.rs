@@ -387,7 +387,7 @@ fn not_this_kind(expected: &str, found: &FoundKind) -> Option<Refusal> {
             format!("name it as kind `{stamp}`, or check the location"),
         ),
         FoundKind::WithoutColumns(columns) => (
-            format!("the table is not of kind `{expected}`: it has no column {}", text::list(columns)),
+            format!("the table is not of kind `{expected}`: it lacks {}", text::list(columns)),
             format!(
                 "check the location; `identified_by` in the kind file says what a table of kind `{expected}` has"
             ),
