@@ -18,7 +18,7 @@ use crate::model::assess::{Assessment, assess};
 use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Repair, Target, plan};
 use crate::model::refusal::Refusal;
-use crate::model::report::{Outcome, TableReport};
+use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
@@ -233,13 +233,16 @@ impl Migrator {
                 // What is wrong (or missing) is told by the log itself, not by the kernel's text.
                 let started = Instant::now();
                 let done = self.run(kind, location, Intent::migrate(self.policy, Target::Newest, IfMissing::Create)).await?;
-                if done.report.outcome != Outcome::Created {
-                    return Err(Error::new(ErrorCode::Storage, Stage::Read, "the table can't be loaded")
-                        .with_hint("delta-rs can't read a table that this program can; see the cause")
-                        .with_table(location.uri())
-                        .with_source(cause));
+                // It is there now, whoever created it.
+                match load(&mut table, &done.report).await {
+                    Err(_) if done.report.commits == 0 => {
+                        return Err(Error::new(ErrorCode::Storage, Stage::Read, "the table can't be loaded")
+                            .with_hint("delta-rs can't read a table that this program can; see the cause")
+                            .with_table(location.uri())
+                            .with_source(cause));
+                    }
+                    loaded => loaded?,
                 }
-                load(&mut table, &done.report).await?;
                 self.opened(kind, table, done.report.took(started.elapsed()))
             }
         }
