@@ -404,7 +404,7 @@ fn create(
     }
     let rules = NameRules::of(&shape.properties);
     shape.columns.iter().try_for_each(|f| rules.check_field(&f.name, &f.data_type, true))?;
-    let protocol = features::protocol_at_birth(&shape.columns, &shape.properties).map_err(|features| {
+    let protocol = features::protocol_at_birth(&shape.columns, &shape.properties, &shape.features).map_err(|features| {
         Refusal::new(
             ErrorCode::UnsupportedFeature,
             format!("a table with {} can't be created here", text::list(&features)),
