@@ -107,7 +107,7 @@ impl fmt::Debug for Location {
 }
 
 fn parse(text: &str) -> Result<Url, Error> {
-    let wrong = |why: &str| Error::usage(format!("`{text}` is no table location: {why}"));
+    let wrong = |why: &str| Error::usage(format!("`{}` is no table location: {why}", shown(text)));
     if text.trim().is_empty() {
         return Err(wrong("it is empty"));
     }
@@ -125,6 +125,14 @@ fn parse(text: &str) -> Result<Url, Error> {
     }
     let path = std::path::absolute(Path::new(text)).map_err(|e| wrong("it is no path").with_source(e))?;
     Url::from_directory_path(&path).map_err(|()| wrong("it can't be written as a file URL"))
+}
+
+/// A location as somebody wrote it, without what may be secret in a URL.
+pub(crate) fn shown(text: &str) -> String {
+    match text.split_once("://") {
+        None => text.to_owned(),
+        Some((scheme, _)) => Url::parse(text).map_or_else(|_| format!("{scheme}://…"), |url| redacted(&url)),
+    }
 }
 
 /// The URL without user info and query, and as a plain path for local files.

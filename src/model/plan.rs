@@ -414,7 +414,11 @@ fn create(
     let mut plan = Plan::new(namespace, kind, None, assessment);
     let floor = Floor::of(None, kind.floor_at(to));
     if let Some(floor) = floor.stamp {
-        plan.warnings.push(floor_warning(kind, floor));
+        plan.warnings.push(format!(
+            "the table is born with floor {floor}: releases that know fewer than {} of kind `{}` can't write it",
+            text::count(floor.get() as usize, "migration"),
+            kind.name()
+        ));
     }
     plan.to = to;
     plan.mode = Mode::Create;
