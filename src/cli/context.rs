@@ -156,8 +156,12 @@ impl Context {
         let names: Vec<&str> = self.migrator().kind_names().collect();
         match names.as_slice() {
             [only] => Ok((*only).to_owned()),
-            _ => Err(Error::usage(format!("which kind is `{}`? there is {}", shown(table), text::list(&names)))
-                .with_hint("say it with --kind, or list the table under [[tables]]")),
+            _ => Err(Error::usage(format!(
+                "which kind is `{}`? there is {}",
+                shown(table),
+                text::list(&names)
+            ))
+            .with_hint("say it with --kind, or list the table under [[tables]]")),
         }
     }
 }

@@ -347,7 +347,8 @@ fn warnings(
         ));
     }
     let busy = match state.recent_commits {
-        0 => String::new(),
+        // A commit every few minutes or less is nothing to plan around.
+        0..10 => String::new(),
         n => format!(" (the hour before its newest commit saw {})", text::count(n as usize, "more commit")),
     };
     out.push(format!(
