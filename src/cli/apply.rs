@@ -45,12 +45,6 @@ async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output
             || args.tables.tables.iter().any(|t| context.location_of(t).is_ok_and(|l| l.uri() == uri))
     };
     let plans: Vec<_> = file.tables.into_iter().filter(|p| wanted(&p.uri)).collect();
-    if args.dry_run {
-        for plan in &plans {
-            output.text(&format!("{plan}\n"));
-        }
-        return Ok(Exit::Fine);
-    }
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     for plan in &plans {
         match job_of_plan(context, &plan.uri, &plan.kind) {
@@ -65,6 +59,9 @@ async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output
     let report = each("apply", jobs, args.tables.concurrency, output, |job| async move {
         let plan = plans.iter().find(|p| p.uri == job.location.uri());
         let plan = plan.ok_or_else(|| Error::usage("the plan names a table twice"))?;
+        if args.dry_run {
+            return job.migrator.check_saved(plan, &job.location).await;
+        }
         job.migrator.apply_saved(plan, &job.location).await
     })
     .await;

@@ -71,6 +71,10 @@ where
                 output.text("\n");
             }
             let shown = TableReport::of_plan(uri, &plan, newest);
+            if dry_run && !plan.is_empty() && !output.is_json() {
+                output.note("→ nothing was written; without --dry-run it is carried out");
+                return Ok(Exit::Fine);
+            }
             if dry_run || plan.is_empty() { Ok(shown) } else { work().await }
         }
         Err(error) => Err(error),

@@ -55,7 +55,7 @@ impl Context {
             let (key, value) = option.split_once('=').ok_or_else(|| {
                 // The text is not repeated: it may be a secret.
                 Error::usage("--storage-option wants KEY=VALUE")
-                    .with_hint("for example --storage-option aws_region=eu-central-1")
+                    .with_hint("the text before the first `=` is the key")
             })?;
             storage.insert(key.to_owned(), value.to_owned());
         }
@@ -319,7 +319,9 @@ pub(crate) fn job_of_plan(context: &Context, uri: &str, kind: &str) -> Result<Jo
         None => context.migrator().clone(),
     };
     migrator.kind(kind).map_err(|e| {
-        Error::new(ErrorCode::StalePlan, Stage::Setup, e.message().to_owned()).with_table(uri)
+        Error::new(ErrorCode::StalePlan, Stage::Setup, e.message().to_owned())
+            .with_hint("make the plan anew with `delta-migrate plan -o FILE`, or bring the kind back")
+            .with_table(uri)
     })?;
     Ok(Job { kind: kind.to_owned(), location, migrator })
 }
