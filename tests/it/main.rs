@@ -3,6 +3,7 @@
 mod adopt;
 mod cases;
 mod command;
+mod features;
 mod migrate;
 mod plans;
 mod purity;
@@ -11,3 +12,4 @@ mod requests;
 mod sink;
 mod states;
 mod support;
+mod wild;
