@@ -6,6 +6,7 @@
 mod adopt;
 mod cases;
 mod command;
+mod features;
 mod migrate;
 mod plans;
 mod purity;
@@ -14,3 +15,4 @@ mod requests;
 mod sink;
 mod states;
 mod support;
+mod wild;

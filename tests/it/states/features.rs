@@ -1,22 +1,21 @@
 //! Refusals for what the table's protocol or names ask, and tables that a newer release migrated.
 
-use std::sync::{Arc, Mutex};
-
 use delta_migrate::{ErrorCode, IfMissing, Target};
 use serde_json::{Value, json};
 
 use super::message;
+use crate::support::warnings::Warnings;
 use crate::support::{FACTS, Log, apply, column, facts, migrator, refused_everywhere, required};
 
 #[test]
 fn a_table_with_a_feature_that_is_not_handled_is_refused_by_its_name() {
     let both = |name: &'static str| ([name], [name]);
-    for (reader, writer) in [both("catalogOwned-preview"), both("catalogManaged"), both("fancyFeature")] {
+    for (reader, writer) in [both("catalogOwned"), both("catalogManaged"), both("fancyFeature")] {
         let table = facts().stamped(0).features(&reader, &writer).table();
         let error = refused_everywhere(&table, FACTS, "unsupported_feature");
         assert!(message(&error).contains(writer[0]), "{error}");
     }
-    for writer in ["icebergWriterCompatV1", "coordinatedCommits-preview", "redirectWriterOnly-preview"] {
+    for writer in ["icebergWriterCompatV1", "geospatial", "fancyFeature"] {
         let table = facts().features(&[], &["appendOnly", writer]).table();
         let error = refused_everywhere(&table, FACTS, "unsupported_feature");
         assert!(message(&error).contains(writer) && !message(&error).contains("appendOnly"), "{error}");
@@ -137,40 +136,6 @@ fn a_timestamp_without_zone_is_refused_where_the_table_lacks_the_feature() {
         let able = table.features(&["timestampNtz"], &["timestampNtz"]).table();
         assert_eq!(apply(&able, &kind).table()["outcome"], "migrated", "{wanted}");
         assert!(able.field("seen").to_string().contains("timestamp_ntz"));
-    }
-}
-
-/// The WARN lines that a piece of work logs on this thread.
-struct Warnings(Arc<Mutex<Vec<u8>>>, #[allow(dead_code)] tracing::subscriber::DefaultGuard);
-
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Warnings {
-    fn listen() -> Self {
-        let text = Arc::new(Mutex::default());
-        let sink = text.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(tracing::Level::WARN)
-            .with_writer(move || Sink(Arc::clone(&sink)))
-            .finish();
-        Self(text, tracing::subscriber::set_default(subscriber))
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().filter(|l| l.contains("delta_migrate")).map(str::to_owned).collect()
     }
 }
 

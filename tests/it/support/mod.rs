@@ -1,11 +1,14 @@
 //! Tables, kinds, stores and the command, for tests.
 
+pub(crate) mod checkpoint;
 pub(crate) mod command;
+pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod log;
 pub(crate) mod rows;
 pub(crate) mod store;
 pub(crate) mod table;
+pub(crate) mod warnings;
 
 pub(crate) use command::{Ran, apply, command, refused_everywhere, run};
 pub(crate) use kinds::{FACTS, facts, kind_file, migrator, migrator_of};

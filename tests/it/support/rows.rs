@@ -70,7 +70,7 @@ pub(crate) async fn read(table: &Table) -> Vec<Value> {
     rows
 }
 
-fn to_json(batch: &RecordBatch) -> Vec<Value> {
+pub(crate) fn to_json(batch: &RecordBatch) -> Vec<Value> {
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
     writer.write(batch).unwrap();
     writer.finish().unwrap();
