@@ -1,5 +1,7 @@
 //! What the checksum file after a metadata-only commit says, given the one before.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::entry::COMMIT_ID;
@@ -33,6 +35,10 @@ fn agrees(checksum: &Map<String, Value>, state: &TableState) -> bool {
     let one = |key: &str| checksum.get(key).and_then(Value::as_u64) == Some(1);
     let metadata = |key: &str| checksum.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str);
     let protocol = |key: &str| checksum.get("protocol").and_then(|p| p.get(key)).and_then(Value::as_i64);
+    let list = |key: &str| -> BTreeSet<&str> {
+        let list = checksum.get("protocol").and_then(|p| p.get(key)).and_then(Value::as_array);
+        list.into_iter().flatten().map(|f| f.as_str().unwrap_or_default()).collect()
+    };
     let configuration =
         checksum.get("metadata").and_then(|m| m.get("configuration")).and_then(Value::as_object);
     let same_configuration = configuration.is_some_and(|c| {
@@ -46,8 +52,14 @@ fn agrees(checksum: &Map<String, Value>, state: &TableState) -> bool {
         && same_configuration
         && protocol("minReaderVersion") == Some(state.protocol.min_reader)
         && protocol("minWriterVersion") == Some(state.protocol.min_writer)
+        && list("readerFeatures") == set(state.protocol.reader_features.as_deref())
+        && list("writerFeatures") == set(state.protocol.writer_features.as_deref())
         && checksum.get("tableSizeBytes").is_some_and(Value::is_number)
         && checksum.get("numFiles").is_some_and(Value::is_number)
+}
+
+fn set(features: Option<&[String]>) -> BTreeSet<&str> {
+    features.unwrap_or_default().iter().map(String::as_str).collect()
 }
 
 /// The list of transactions, where the file keeps one, holds each application once.
@@ -114,6 +126,8 @@ mod tests {
         assert_eq!(wrong(&|b| b["metadata"]["schemaString"] = "{}".into()), None);
         assert_eq!(wrong(&|b| b["metadata"]["configuration"] = json!({})), None);
         assert_eq!(wrong(&|b| b["protocol"]["minWriterVersion"] = 7.into()), None);
+        assert_eq!(wrong(&|b| b["protocol"]["writerFeatures"] = json!(["appendOnly"])), None);
+        assert_eq!(wrong(&|b| b["protocol"]["readerFeatures"] = json!(["deletionVectors"])), None);
         assert_eq!(wrong(&|b| b["numMetadata"] = 2.into()), None);
         assert_eq!(wrong(&|b| b["numFiles"] = Value::Null), None);
         assert_eq!(derive(b"not json", &state, ENTRY.as_bytes()), None);

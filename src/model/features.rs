@@ -147,7 +147,9 @@ impl Protocol {
         let mut features: BTreeSet<&str> = listed.map(String::as_str).collect();
         if self.min_writer < MAX_WRITER {
             let implied = IMPLIED.iter().filter(|(version, _)| *version <= self.min_writer);
-            features.extend(implied.flat_map(|(_, names)| names.iter().copied()));
+            let implied = implied.flat_map(|(_, names)| names.iter().copied());
+            // Readers of version 1 were never told of column mapping, so that it can't be in use.
+            features.extend(implied.filter(|f| *f != "columnMapping" || self.min_reader >= 2));
         }
         features
     }
@@ -162,6 +164,15 @@ impl Protocol {
         let mut writers: BTreeSet<String> = self.features().into_iter().map(str::to_owned).collect();
         writers.insert(feature.to_owned());
         let for_readers = READER_FEATURES.contains(&feature);
+        // Writer versions 5 and 6 stood for column mapping. It goes into both lists or, where readers
+        // stay at version 1 and it can't be in use, into none: in one alone nobody could read the table.
+        let mapping = match self.min_writer {
+            MAX_WRITER.. => self.has("columnMapping"),
+            version => version >= 5 || self.min_reader == 2,
+        };
+        if mapping && for_readers {
+            writers.insert("columnMapping".to_owned());
+        }
         if self.min_writer < MAX_WRITER {
             self.min_writer = MAX_WRITER;
             self.writer_features = Some(writers.into_iter().collect());
@@ -169,8 +180,7 @@ impl Protocol {
             self.writer_features.get_or_insert_default().push(feature.to_owned());
         }
         if for_readers && self.min_reader < MAX_READER {
-            // Reader version 2 stood for column mapping.
-            let implied = (self.min_reader == 2).then(|| "columnMapping".to_owned());
+            let implied = mapping.then(|| "columnMapping".to_owned());
             self.min_reader = MAX_READER;
             self.reader_features = Some(implied.into_iter().collect());
         }

@@ -16,12 +16,23 @@ use crate::support::{Table, apply};
 
 /// A kind whose only migration has these lines below its description.
 pub(crate) fn kind(steps: &str) -> String {
-    format!("kind = \"facts\"\n[columns]\nid = \"long\"\n[[migrations]]\ndescription = \"one\"\n{steps}\n")
+    based("", steps)
+}
+
+/// The same with more columns in the base shape.
+pub(crate) fn based(columns: &str, steps: &str) -> String {
+    let base = format!("kind = \"facts\"\n[columns]\nid = \"long\"\n{columns}\n");
+    format!("{base}[[migrations]]\ndescription = \"one\"\n{steps}\n")
 }
 
 /// A kind whose only migration adds these columns.
 pub(crate) fn adding(columns: &str) -> String {
-    kind(&format!("[migrations.add_columns]\n{columns}"))
+    adding_to("", columns)
+}
+
+/// The same with more columns in the base shape.
+pub(crate) fn adding_to(base: &str, columns: &str) -> String {
+    based(base, &format!("[migrations.add_columns]\n{columns}"))
 }
 
 /// A commit of ours that was found sound.

@@ -88,6 +88,9 @@ const CHAIN: &str = r#"
 kind = "facts"
 [columns]
 id = "long"
+data = "array<array<struct<a: long>>>"
+tags = "map<string, struct<since: timestamp>>"
+day = "date"
 
 [[migrations]]
 description = "one"

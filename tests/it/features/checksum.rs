@@ -30,7 +30,7 @@ fn write_checksum(table: &Table, change: impl FnOnce(&mut Value)) -> Value {
         "setTransactions": [{ "appId": "sink", "version": 7, "lastUpdated": 1 }],
         "domainMetadata": [{ "domain": "app", "configuration": "{}", "removed": false }],
         "metadata": table.metadata(), "protocol": protocol.unwrap(),
-        "histogramOpt": { "sortedBinBoundaries": [0], "fileCounts": [sizes.len()], "totalBytes": [1] },
+        "histogramOpt": { "sortedBinBoundaries": [0, 8192], "fileCounts": [sizes.len(), 0], "totalBytes": [1, 0] },
         "future": [1, "x"],
     });
     change(&mut checksum);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::mapping::{MAX, fields, mapped};
-use super::{adding, sound};
+use super::mapping::{BASE, MAX, fields, mapped};
+use super::{adding, adding_to, sound};
 use crate::support::{Log, refused_everywhere};
 
 const NESTED: &str = "delta.columnMapping.nested.ids";
@@ -46,7 +46,7 @@ fn v1_takes_no_new_arrays_and_maps_while_it_is_active() {
     }
     sound(&active("V1").table(), &adding("x = \"struct<a: struct<b: long>>\""), &[]);
     // Not even inside a struct that is there.
-    let inside = adding("\"tags.value.more\" = \"array<long>\"");
+    let inside = adding_to(BASE, "\"tags.value.more\" = \"array<long>\"");
     refused_everywhere(&active("V1").table(), &inside, "unsupported_feature");
 }
 
@@ -54,7 +54,8 @@ fn v1_takes_no_new_arrays_and_maps_while_it_is_active() {
 fn v2_and_v3_give_ids_to_elements_keys_and_values() {
     for version in ["V2", "V3"] {
         let table = active(version).table();
-        let kind = adding(
+        let kind = adding_to(
+            BASE,
             "deep = \"array<map<string, array<struct<inner: array<long>>>>>\"\n\"tags.value.more\" = \"array<long>\"\nplain = \"long\"",
         );
         let done = sound(&table, &kind, &[]);
