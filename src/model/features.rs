@@ -164,14 +164,15 @@ impl Protocol {
         let mut writers: BTreeSet<String> = self.features().into_iter().map(str::to_owned).collect();
         writers.insert(feature.to_owned());
         let for_readers = READER_FEATURES.contains(&feature);
-        // Writer versions 5 and 6 stood for column mapping. It goes into both lists or, where readers
-        // stay at version 1 and it can't be in use, into none: in one alone nobody could read the table.
+        // Writer versions 5 and 6 stood for column mapping, which readers must be told of as well: by
+        // reader version 2 where no list of theirs is needed, or nobody could read the table.
         let mapping = match self.min_writer {
             MAX_WRITER.. => self.has("columnMapping"),
             version => version >= 5 || self.min_reader == 2,
         };
-        if mapping && for_readers {
+        if mapping {
             writers.insert("columnMapping".to_owned());
+            self.min_reader = self.min_reader.max(2);
         }
         if self.min_writer < MAX_WRITER {
             self.min_writer = MAX_WRITER;
