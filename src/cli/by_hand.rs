@@ -87,5 +87,10 @@ where
             t.warnings.clear();
         });
     }
-    Ok(output.batch(&report))
+    let pending = report.tables.iter().any(|t| t.error.is_none() && t.to < t.newest);
+    let exit = output.batch(&report);
+    if pending && !dry_run && !output.is_json() {
+        output.note("→ migrations are still pending: `delta-migrate apply` carries them out");
+    }
+    Ok(exit)
 }

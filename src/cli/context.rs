@@ -10,7 +10,7 @@ use futures::StreamExt;
 use super::args::{Global, Tables};
 use super::config::{self, Config};
 use super::output::Output;
-use crate::delta::location::Location;
+use crate::delta::location::{Location, shown};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::migrator::Migrator;
 use crate::model::kind::{Adopt, Kind};
@@ -156,8 +156,12 @@ impl Context {
         let names: Vec<&str> = self.migrator().kind_names().collect();
         match names.as_slice() {
             [only] => Ok((*only).to_owned()),
-            _ => Err(Error::usage(format!("which kind is `{table}`? there is {}", text::list(&names)))
-                .with_hint("say it with --kind, or list the table under [[tables]]")),
+            _ => Err(Error::usage(format!(
+                "which kind is `{}`? there is {}",
+                shown(table),
+                text::list(&names)
+            ))
+            .with_hint("say it with --kind, or list the table under [[tables]]")),
         }
     }
 }

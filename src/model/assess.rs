@@ -291,7 +291,7 @@ fn unknown_shape(what: &str, differences: &[Difference]) -> Refusal {
     Refusal::new(
         ErrorCode::UnknownShape,
         format!("the table's columns do not fit {what}: {}{more}", shown.join("; ")),
-        "check that this is the right kind for the table; a table that fits a later version is taken over \
+        "check that this is the right kind for the table; a table that fits another version is taken over \
          with `delta-migrate baseline TABLE --at N`",
     )
 }

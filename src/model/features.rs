@@ -343,8 +343,15 @@ const BORN_WITH: [(&str, &str, &str); 6] = [
 pub(crate) fn protocol_at_birth(
     columns: &[Field],
     properties: &IndexMap<String, String>,
+    enabled: &[String],
 ) -> Result<Protocol, Vec<String>> {
     let (mut needed, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for feature in enabled {
+        match ENABLED_BY_STEP.iter().find(|(name, _)| name == feature) {
+            Some((name, _)) => drop(needed.insert(*name)),
+            None => drop(refused.insert(feature.clone())),
+        }
+    }
     for (key, value) in properties {
         let Some(feature) = enabled_by(key) else { continue };
         let off = ["false", "none", "classic"].iter().any(|v| value.eq_ignore_ascii_case(v));
@@ -368,10 +375,10 @@ pub(crate) fn protocol_at_birth(
     // The oldest protocol that does, so that the most readers and writers can take part.
     let mut protocol =
         Protocol { min_reader: 1, min_writer: 2, reader_features: None, writer_features: None };
-    if needed.contains("changeDataFeed")
-        && needed.iter().all(|f| ["appendOnly", "changeDataFeed"].contains(f))
-    {
-        protocol.min_writer = 4;
+    let implied =
+        |version: i64| IMPLIED.iter().filter(move |(v, _)| *v <= version).flat_map(|(_, names)| *names);
+    if let Some(version) = (2..=4).find(|version| needed.iter().all(|f| implied(*version).any(|i| i == f))) {
+        protocol.min_writer = version;
     } else {
         needed.iter().for_each(|feature| protocol.add(feature));
     }

@@ -55,12 +55,12 @@ pub(crate) fn cost(mode: Mode) -> &'static str {
 pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
     let Palette { bold, dim, good, pending, reset, .. } = palette;
     let mut out = String::new();
-    let versions = match (plan.mode, plan.from == plan.to) {
+    let what = match (plan.mode, plan.from == plan.to) {
         (Mode::Create, _) => format!("new table at version {}", plan.to),
-        (_, true) => format!("version {}", plan.to),
-        _ => format!("version {} → {}", plan.from, plan.to),
+        (mode, true) => format!("version {}, {}", plan.to, cost(mode)),
+        (mode, false) => format!("version {} → {}, {}", plan.from, plan.to, cost(mode)),
     };
-    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {versions}, {}", plan.kind, cost(plan.mode));
+    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {what}", plan.kind);
     for commit in &plan.commits {
         for migration in &commit.migrations {
             let _ = writeln!(out, "  {:>3}  {}", migration.version, migration.description);

@@ -132,7 +132,8 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
         crate::model::types::DataType::Struct(fields) => fields,
         _ => panic!("a struct"),
     };
-    let born = |text: &str, pairs: &[(&str, &str)]| protocol_at_birth(&columns(text), &properties(pairs));
+    let born =
+        |text: &str, pairs: &[(&str, &str)]| protocol_at_birth(&columns(text), &properties(pairs), &[]);
     let plain = born("struct<a: long>", &[("delta.appendOnly", "true"), ("x", "y")]).unwrap();
     assert_eq!((plain.min_reader, plain.min_writer, plain.writer_features), (1, 2, None));
     let cdf = born("struct<a: long>", &[("delta.enableChangeDataFeed", "true")]).unwrap();
@@ -153,6 +154,13 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
         born("struct<a: long>", &[("delta.checkpointPolicy", "x")]),
         Err(vec!["v2Checkpoint".to_owned()])
     );
+    let enabled = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        protocol_at_birth(&columns("struct<a: long>"), &properties(&[]), &names)
+    };
+    assert_eq!(enabled(&["checkConstraints"]).unwrap().min_writer, 3);
+    assert_eq!(enabled(&["timestampNtz"]).unwrap().reader_features.unwrap(), ["timestampNtz"]);
+    assert_eq!(enabled(&["rowTracking"]), Err(vec!["rowTracking".to_owned()]));
     let off = born("struct<a: long>", &[("delta.enableDeletionVectors", "false")]).unwrap();
     assert_eq!(off.min_writer, 2);
 }

@@ -11,17 +11,17 @@ use crate::support::{FACTS, Log, apply, column, facts, migrator, refused_everywh
 #[test]
 fn a_table_with_a_feature_that_is_not_handled_is_refused_by_its_name() {
     let both = |name: &'static str| ([name], [name]);
-    for (reader, writer) in [both("columnMapping"), both("catalogManaged"), both("fancyFeature")] {
+    for (reader, writer) in [both("catalogOwned-preview"), both("catalogManaged"), both("fancyFeature")] {
         let table = facts().stamped(0).features(&reader, &writer).table();
         let error = refused_everywhere(&table, FACTS, "unsupported_feature");
         assert!(message(&error).contains(writer[0]), "{error}");
     }
-    for writer in ["rowTracking", "identityColumns", "icebergCompatV2", "inCommitTimestamp"] {
+    for writer in ["icebergWriterCompatV1", "coordinatedCommits-preview", "redirectWriterOnly-preview"] {
         let table = facts().features(&[], &["appendOnly", writer]).table();
         let error = refused_everywhere(&table, FACTS, "unsupported_feature");
         assert!(message(&error).contains(writer) && !message(&error).contains("appendOnly"), "{error}");
     }
-    for (reader, writer) in [(2, 5), (1, 6), (1, 8), (4, 7)] {
+    for (reader, writer) in [(1, 8), (4, 7)] {
         let table = facts().versions(reader, writer).table();
         refused_everywhere(&table, FACTS, "unsupported_feature");
     }
@@ -75,7 +75,6 @@ fn with_step(step: &str) -> String {
 fn every_step_that_this_version_does_not_take_is_refused_by_name_before_any_write() {
     for (name, step) in [
         ("drop_constraints", "drop_constraints = [\"positive\"]"),
-        ("enable_features", "enable_features = [\"deletionVectors\"]"),
         ("rename_columns", "destructive = true\nrename_columns = { code = \"code_2\" }"),
         ("widen_types", "widen_types = { n = \"long\" }"),
         ("update", "update = { set = { more = \"upper(code)\" }, where = \"more IS NULL\" }"),

@@ -37,7 +37,7 @@ pub(crate) async fn append_as(table: &mut DeltaTable, schema: Schema, rows: &[Va
     let partitions = table.snapshot().unwrap().metadata().partition_columns().to_vec();
     let mut writer = RecordBatchWriter::try_new(table.table_url(), schema, Some(partitions), None).unwrap();
     writer.write(batch).await.map_err(|e| e.to_string())?;
-    writer.flush_and_commit(table).await.map(|v| v as u64).map_err(|e| e.to_string())
+    writer.flush_and_commit(table).await.map_err(|e| e.to_string())
 }
 
 /// Appends rows as a writer that knows the whole table.
