@@ -17,6 +17,7 @@ use super::kind::{Kind, Shape};
 use super::refusal::Refusal;
 use super::state::{Stamps, TableState};
 use super::text;
+use super::types::leads_through_a_map;
 use super::version::{LogVersion, MinVersion, Namespace, SchemaVersion};
 use crate::error::ErrorCode;
 
@@ -370,6 +371,19 @@ fn warnings(
     }
     if let Some(floor) = floor.stamp.filter(|_| floor.changes) {
         out.push(floor_warning(kind, floor));
+    }
+    let through_map = |c: &Change| match c {
+        Change::AddColumn { path, .. } => path
+            .parse()
+            .is_ok_and(|p: super::path::ColumnPath| leads_through_a_map(&state.columns, p.segments())),
+        _ => false,
+    };
+    if migrations.iter().flat_map(|m| &m.changes).any(through_map) {
+        out.push(
+            "adds a field inside a map: some releases of delta-rs (1.6.6 in Python) can't read the files that were \
+             written before"
+                .to_owned(),
+        );
     }
     if state.protocol.has("typeWidening") || state.protocol.has("typeWidening-preview") {
         out.push("the table uses type widening, which some releases of delta-rs can't open".to_owned());

@@ -303,6 +303,14 @@ pub(crate) fn resolve<'a>(columns: &'a [Field], segments: &[String]) -> Option<T
     Some(at)
 }
 
+/// Whether the way down leads into the keys or values of a map.
+pub(crate) fn leads_through_a_map(columns: &[Field], segments: &[String]) -> bool {
+    (1..segments.len()).any(|n| {
+        let at = segments.get(..n).and_then(|part| resolve(columns, part));
+        matches!(at.map(Target::data_type), Some(DataType::Map { .. }))
+    })
+}
+
 /// The same walk for a change in place; ends at a field or at the type of a part.
 pub(crate) fn resolve_mut<'a>(columns: &'a mut [Field], segments: &[String]) -> Option<&'a mut DataType> {
     let (first, rest) = segments.split_first()?;

@@ -145,6 +145,20 @@ fn types_that_need_a_feature_are_refused_without_it() {
 }
 
 #[test]
+fn a_field_inside_a_map_is_warned_of_and_one_of_that_name_is_not() {
+    let warned = |columns: &str, path: &str| {
+        let kind = Kind::builder("k").column(path.split('.').next().unwrap(), columns);
+        let kind = kind.migration(Migration::builder("m").add_column(path, "long")).build().unwrap();
+        let state = table(&format!("m: {columns}"), &[]);
+        let made = plan(&namespace(), &kind, Some(&state), Target::Newest).unwrap();
+        made.warnings.iter().any(|w| w.contains("inside a map"))
+    };
+    assert!(warned("map<string, struct<a: long>>", "m.value.b"));
+    assert!(warned("array<map<string, struct<a: long>>>", "m.element.value.b"));
+    assert!(!warned("struct<value: struct<a: long>>", "m.value.b"));
+}
+
+#[test]
 fn a_history_that_can_not_be_read_is_not_replaced_silently() {
     let state = table("id: long", &[("app.schema_version", "0"), ("app.schema_history", "not json")]);
     assert_eq!(planned(&state, Target::Newest).unwrap_err().code, ErrorCode::InvalidStamp);
