@@ -93,8 +93,9 @@
 //! ```
 //!
 //! Steps that are carried out: columns are added (nullable, at any depth), comments and the table's
-//! description set, properties set and removed, required columns made nullable. All other steps of a
-//! kind file are refused when a plan is made (`unsupported_step`), before anything is written.
+//! description set, properties set and removed, required columns made nullable, table features enabled
+//! (an explicit protocol upgrade). All other steps of a kind file are refused when a plan is made
+//! (`unsupported_step`), before anything is written.
 //!
 //! [`MigrationBuilder::raises_min_version`] is for a change after which rows of older releases would
 //! be wrong: it raises the table's *floor* to the migration's version, and releases that know fewer
@@ -212,13 +213,14 @@
 //! 7. A release never lowers a version or a floor; only a repair that a person asked for does. No
 //!    column is removed and no type is changed.
 //! 8. What a commit does not change in the table's metadata stays as it was, unknown keys included.
-//! 9. A table with a table feature that is not handled is not written to.
+//! 9. A table with a table feature that is not handled is not written to. A protocol is upgraded only
+//!    where a migration says so, and no feature is taken away.
 //! 10. Work that began on one table never ends on another: its id is compared on every read, and the
 //!     newest log entry is looked at again before and after the commit. Delta has no compare-and-swap
 //!     on the id, so a table that is replaced between the last look and the commit is noticed
 //!     afterwards (`identity_changed`), not prevented.
 //! 11. The same kind and table state give the same plan: deciding knows no clock, no randomness, no I/O.
-//! 12. Storage options are never printed, and locations are shown without credentials.
+//! 12. This crate prints no storage options, and shows locations without credentials.
 //!
 //! # Code map
 //!
@@ -235,17 +237,19 @@
 //! | `model::kind_file`, `model::toml_walk` | TOML to kinds, with the place of every mistake |
 //! | `model::digest` | canonical bytes of what a chain does |
 //! | `model::state`, `model::history` | what a table says: metadata, stamps, its own record |
-//! | `model::features` | table features: allowed, refused, needed at birth |
+//! | `model::features` | table features: what each asks of a commit, refused, needed at birth |
+//! | `model::mapping` | ids and physical names of new fields under column mapping |
 //! | `model::assess` | kind and state give an assessment |
 //! | `model::plan`, `model::refusal` | kind, state and target give a plan or a refusal; repairs |
 //! | `model::evolve`, `model::schema_edit` | steps applied to the schema's own JSON and the properties |
-//! | `model::entry` | a planned commit as the lines of a log entry |
+//! | `model::entry`, `model::checksum` | a planned commit as the lines of a log entry; the checksum after it |
 //! | `model::saved_plan` | plans in files; what makes one stale |
 //! | `model::report`, `model::render`, `model::text` | reports for programs, text for people |
 //! | `delta::location` | where a table lies, and its store |
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
 //! | `delta::commit` | one entry at one version, and what became of it |
+//! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
 

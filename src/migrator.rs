@@ -376,14 +376,28 @@ impl Migrator {
     /// # Errors
     /// As [`Migrator::apply`].
     pub async fn apply_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
-        if plan.namespace != self.namespace.as_str() {
-            return Err(Error::usage(format!(
-                "the plan is for namespace `{}`, not `{}`",
-                plan.namespace, self.namespace
-            )));
-        }
+        self.check_namespace(plan)?;
         let done = self.run(&plan.kind, location, Intent::saved(self.policy, plan)).await?;
         Ok(done.report)
+    }
+
+    fn check_namespace(&self, plan: &SavedPlan) -> Result<(), Error> {
+        if plan.namespace == self.namespace.as_str() {
+            return Ok(());
+        }
+        Err(Error::usage(format!("the plan is for namespace `{}`, not `{}`", plan.namespace, self.namespace)))
+    }
+
+    /// What [`Migrator::apply_saved`] would do; writes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn check_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
+        let started = Instant::now();
+        self.check_namespace(plan)?;
+        let made = self.plan_intent(&plan.kind, location, &Intent::saved(self.policy, plan)).await?;
+        let newest = self.kind(&plan.kind)?.newest();
+        Ok(TableReport::of_plan(location.uri(), &made, newest).took(started.elapsed()))
     }
 
     /// Brings a table up to date without handing it out: reads protocol and metadata only.

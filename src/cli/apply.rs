@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::args::{ApplyArgs, Global};
-use super::context::{Context, Job, each, job_of_plan};
+use super::context::{Context, each, job_of_plan};
 use super::output::Output;
 use super::{Exit, plan};
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::migrator::{IfMissing, Migrator};
+use crate::model::report::{BatchReport, TableReport};
 use crate::model::saved_plan::PlanFile;
 
 pub(crate) async fn run(
@@ -44,19 +45,26 @@ async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output
             || args.tables.tables.iter().any(|t| context.location_of(t).is_ok_and(|l| l.uri() == uri))
     };
     let plans: Vec<_> = file.tables.into_iter().filter(|p| wanted(&p.uri)).collect();
-    if args.dry_run {
-        for plan in &plans {
-            output.text(&format!("{plan}\n"));
+    let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+    for plan in &plans {
+        match job_of_plan(context, &plan.uri, &plan.kind) {
+            Ok(job) => jobs.push(job),
+            Err(error) if error.code() == ErrorCode::StalePlan => {
+                refused.push(TableReport::of_error(&plan.uri, &plan.kind, None, &error));
+            }
+            Err(error) => return Err(error),
         }
-        return Ok(Exit::Fine);
     }
-    let jobs: Result<Vec<Job>, Error> = plans.iter().map(|p| job_of_plan(context, &p.uri, &p.kind)).collect();
     let plans = &plans;
-    let report = each("apply", jobs?, args.tables.concurrency, output, |job| async move {
+    let report = each("apply", jobs, args.tables.concurrency, output, |job| async move {
         let plan = plans.iter().find(|p| p.uri == job.location.uri());
         let plan = plan.ok_or_else(|| Error::usage("the plan names a table twice"))?;
+        if args.dry_run {
+            return job.migrator.check_saved(plan, &job.location).await;
+        }
         job.migrator.apply_saved(plan, &job.location).await
     })
     .await;
-    Ok(output.batch(&report))
+    refused.extend(report.tables);
+    Ok(output.batch(&BatchReport::new("apply", refused)))
 }

@@ -38,31 +38,44 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Configuration file; not needed with --namespace and --kind-file
-    #[arg(short, long, global = true, value_name = "FILE", env = "DELTA_MIGRATE_CONFIG")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_name = "FILE",
+        env = "DELTA_MIGRATE_CONFIG"
+    )]
     pub(crate) config: Option<PathBuf>,
 
     /// What stdout holds: text for people, or one JSON document
-    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    #[arg(long, global = true, help_heading = "Global options", value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
 
-    /// Option for the object store, such as aws_region=eu-central-1; may be given several times
-    #[arg(long, global = true, value_name = "KEY=VALUE", hide_env_values = true)]
+    /// Option for the object store, KEY and VALUE as the store knows them; may be given several times
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_name = "KEY=VALUE",
+        hide_env_values = true
+    )]
     pub(crate) storage_option: Vec<String>,
 
     /// Property prefix of the stamps, in place of the configuration's
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
     /// Kind file to use, in place of the configuration's folder; may be given several times
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
     pub(crate) kind_file: Vec<PathBuf>,
 
     /// Kind of the tables on the command line, where it can't be told otherwise
-    #[arg(long, global = true, value_name = "KIND")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "KIND")]
     pub(crate) kind: Option<String>,
 
-    /// Say more on stderr; twice for requests of the store
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    /// Say more on stderr; DELTA_MIGRATE_LOG takes a filter such as delta_migrate=trace
+    #[arg(short, long, global = true, help_heading = "Global options", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
@@ -103,7 +116,7 @@ newest shape. A refused table is exactly as it was.")]
 
     /// Show who migrated a table and when, from its log and from its own record; writes nothing
     #[command(after_help = "Example:
-  delta-migrate history --namespace app data/facts")]
+  delta-migrate history data/facts")]
     History(HistoryArgs),
 
     /// Stamp a table that has no stamp, once its columns are known to fit that version

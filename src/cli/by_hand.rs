@@ -71,6 +71,10 @@ where
                 output.text("\n");
             }
             let shown = TableReport::of_plan(uri, &plan, newest);
+            if dry_run && !plan.is_empty() && !output.is_json() {
+                output.note("→ nothing was written; without --dry-run it is carried out");
+                return Ok(Exit::Fine);
+            }
             if dry_run || plan.is_empty() { Ok(shown) } else { work().await }
         }
         Err(error) => Err(error),
@@ -87,5 +91,10 @@ where
             t.warnings.clear();
         });
     }
-    Ok(output.batch(&report))
+    let pending = report.tables.iter().any(|t| t.error.is_none() && t.to < t.newest);
+    let exit = output.batch(&report);
+    if pending && !dry_run && !output.is_json() {
+        output.note("→ migrations are still pending: `delta-migrate apply` carries them out");
+    }
+    Ok(exit)
 }

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use super::args::{Global, Tables};
 use super::config::{self, Config};
 use super::output::Output;
-use crate::delta::location::Location;
+use crate::delta::location::{Location, shown};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::migrator::Migrator;
 use crate::model::kind::{Adopt, Kind};
@@ -55,7 +55,7 @@ impl Context {
             let (key, value) = option.split_once('=').ok_or_else(|| {
                 // The text is not repeated: it may be a secret.
                 Error::usage("--storage-option wants KEY=VALUE")
-                    .with_hint("for example --storage-option aws_region=eu-central-1")
+                    .with_hint("the text before the first `=` is the key")
             })?;
             storage.insert(key.to_owned(), value.to_owned());
         }
@@ -156,8 +156,12 @@ impl Context {
         let names: Vec<&str> = self.migrator().kind_names().collect();
         match names.as_slice() {
             [only] => Ok((*only).to_owned()),
-            _ => Err(Error::usage(format!("which kind is `{table}`? there is {}", text::list(&names)))
-                .with_hint("say it with --kind, or list the table under [[tables]]")),
+            _ => Err(Error::usage(format!(
+                "which kind is `{}`? there is {}",
+                shown(table),
+                text::list(&names)
+            ))
+            .with_hint("say it with --kind, or list the table under [[tables]]")),
         }
     }
 }
@@ -315,7 +319,9 @@ pub(crate) fn job_of_plan(context: &Context, uri: &str, kind: &str) -> Result<Jo
         None => context.migrator().clone(),
     };
     migrator.kind(kind).map_err(|e| {
-        Error::new(ErrorCode::StalePlan, Stage::Setup, e.message().to_owned()).with_table(uri)
+        Error::new(ErrorCode::StalePlan, Stage::Setup, e.message().to_owned())
+            .with_hint("make the plan anew with `delta-migrate plan -o FILE`, or bring the kind back")
+            .with_table(uri)
     })?;
     Ok(Job { kind: kind.to_owned(), location, migrator })
 }

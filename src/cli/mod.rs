@@ -98,7 +98,8 @@ fn log_to_stderr(global: &Global) {
     let default = match global.verbose {
         0 => "delta_migrate=warn",
         1 => "delta_migrate=debug",
-        _ => "debug",
+        // Not those of other libraries: they print locations as they were given, secrets included.
+        _ => "delta_migrate=trace",
     };
     let filter = EnvFilter::try_from_env("DELTA_MIGRATE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let colour = matches!(

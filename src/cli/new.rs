@@ -54,7 +54,8 @@ fn template(name: &str) -> String {
     let name = toml_string(name);
     format!(
         r#"# A kind: the shape of a table at version 0, and the chain of migrations that changed it since.
-# Once a table was written, nothing above is edited; the next change is one more [[migrations]] block.
+# Once a table was written, what stands here is never edited; the next change is one more
+# [[migrations]] block at the end.
 kind = {name}
 description = "What one row is"
 # partition_by = ["day"]              # can't be changed later

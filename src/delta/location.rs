@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use deltalake::DeltaTableBuilder;
@@ -60,7 +60,7 @@ impl Location {
                 _ => format!("`{shown}` can't be opened as a location"),
             };
             Error::usage(message)
-                .with_hint("local paths and file:// work in every build; other stores are build features")
+                .with_hint("local paths and file:// work in every build; a Rust program can hand over a table in another store")
         };
         let builder = DeltaTableBuilder::from_url(url.clone()).map_err(failed)?;
         let log_store = builder.with_storage_options(options).build_storage().map_err(failed)?;
@@ -107,7 +107,7 @@ impl fmt::Debug for Location {
 }
 
 fn parse(text: &str) -> Result<Url, Error> {
-    let wrong = |why: &str| Error::usage(format!("`{text}` is no table location: {why}"));
+    let wrong = |why: &str| Error::usage(format!("`{}` is no table location: {why}", shown(text)));
     if text.trim().is_empty() {
         return Err(wrong("it is empty"));
     }
@@ -124,7 +124,30 @@ fn parse(text: &str) -> Result<Url, Error> {
         };
     }
     let path = std::path::absolute(Path::new(text)).map_err(|e| wrong("it is no path").with_source(e))?;
-    Url::from_directory_path(&path).map_err(|()| wrong("it can't be written as a file URL"))
+    Url::from_directory_path(without_parents(&path)).map_err(|()| wrong("it can't be written as a file URL"))
+}
+
+/// A location as somebody wrote it, without what may be secret in a URL.
+pub(crate) fn shown(text: &str) -> String {
+    match text.split_once("://") {
+        None => text.to_owned(),
+        Some((scheme, _)) => Url::parse(text).map_or_else(|_| format!("{scheme}://…"), |url| redacted(&url)),
+    }
+}
+
+/// The path without `..`, which object stores do not take; links on the way are followed first, as
+/// the file system would.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        if component == Component::ParentDir {
+            out = std::fs::canonicalize(&out).unwrap_or(out);
+            out.pop();
+        } else {
+            out.push(component);
+        }
+    }
+    out
 }
 
 /// The URL without user info and query, and as a plain path for local files.
@@ -165,6 +188,23 @@ mod tests {
     fn locations_that_can_not_be_opened_are_refused_at_once() {
         for text in ["", "  ", "nonsense://x/y", "http://[bad"] {
             assert_eq!(Location::new(text, HashMap::new()).unwrap_err().code(), ErrorCode::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn parents_in_a_path_are_resolved_as_the_file_system_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        let at = |path: &str| {
+            Location::new(root.join(path).to_str().unwrap(), HashMap::new()).unwrap().uri().to_owned()
+        };
+        assert_eq!(at("gone/../t"), root.join("t").to_str().unwrap());
+        assert_eq!(at("real/deep/../../t"), root.join("t").to_str().unwrap());
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(root.join("real/deep"), root.join("link")).unwrap();
+            assert_eq!(at("link/../t"), root.join("real/t").to_str().unwrap());
         }
     }
 

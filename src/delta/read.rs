@@ -305,8 +305,12 @@ async fn nothing(store: &dyn ObjectStore, listing: &Listing) -> Result<Found, Fa
     if objects == 0 && folders == 0 {
         return Ok(Found::Nothing);
     }
-    let (objects, folders) = (count(objects, "object"), count(folders, "folder"));
-    let message = format!("there is no Delta log, but {objects} and {folders}");
+    let found: Vec<String> = [(objects, "object"), (folders, "folder")]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, noun)| count(n, noun))
+        .collect();
+    let message = format!("there is no Delta log, but {}", found.join(" and "));
     Err(Fault::Failed(
         Error::new(ErrorCode::NotATable, Stage::Read, message)
             .with_hint("check the location; a new table needs an empty one"),

@@ -291,7 +291,7 @@ fn unknown_shape(what: &str, differences: &[Difference]) -> Refusal {
     Refusal::new(
         ErrorCode::UnknownShape,
         format!("the table's columns do not fit {what}: {}{more}", shown.join("; ")),
-        "check that this is the right kind for the table; a table that fits a later version is taken over \
+        "check that this is the right kind for the table; a table that fits another version is taken over \
          with `delta-migrate baseline TABLE --at N`",
     )
 }
@@ -387,7 +387,7 @@ fn not_this_kind(expected: &str, found: &FoundKind) -> Option<Refusal> {
             format!("name it as kind `{stamp}`, or check the location"),
         ),
         FoundKind::WithoutColumns(columns) => (
-            format!("the table is not of kind `{expected}`: it has no column {}", text::list(columns)),
+            format!("the table is not of kind `{expected}`: it lacks {}", text::list(columns)),
             format!(
                 "check the location; `identified_by` in the kind file says what a table of kind `{expected}` has"
             ),

@@ -164,7 +164,7 @@ fn protocol_action(protocol: &Protocol) -> String {
 }
 
 fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Moment) -> Value {
-    let Shape { columns, partition_by, properties, description } = shape;
+    let Shape { columns, partition_by, properties, description, features: _ } = shape;
     let mut configuration = properties.clone();
     configuration.extend(stamps.clone());
     let mut metadata = json!({

@@ -164,14 +164,15 @@ impl Protocol {
         let mut writers: BTreeSet<String> = self.features().into_iter().map(str::to_owned).collect();
         writers.insert(feature.to_owned());
         let for_readers = READER_FEATURES.contains(&feature);
-        // Writer versions 5 and 6 stood for column mapping. It goes into both lists or, where readers
-        // stay at version 1 and it can't be in use, into none: in one alone nobody could read the table.
+        // Writer versions 5 and 6 stood for column mapping, which readers must be told of as well: by
+        // reader version 2 where no list of theirs is needed, or nobody could read the table.
         let mapping = match self.min_writer {
             MAX_WRITER.. => self.has("columnMapping"),
             version => version >= 5 || self.min_reader == 2,
         };
-        if mapping && for_readers {
+        if mapping {
             writers.insert("columnMapping".to_owned());
+            self.min_reader = self.min_reader.max(2);
         }
         if self.min_writer < MAX_WRITER {
             self.min_writer = MAX_WRITER;
@@ -363,8 +364,15 @@ const BORN_WITH: [(&str, &str, &str); 6] = [
 pub(crate) fn protocol_at_birth(
     columns: &[Field],
     properties: &IndexMap<String, String>,
+    enabled: &[String],
 ) -> Result<Protocol, Vec<String>> {
     let (mut needed, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for feature in enabled {
+        match ENABLED_BY_STEP.iter().find(|(name, _)| name == feature) {
+            Some((name, _)) => drop(needed.insert(*name)),
+            None => drop(refused.insert(feature.clone())),
+        }
+    }
     for (key, value) in properties {
         let Some(feature) = enabled_by(key) else { continue };
         let off = ["false", "none", "classic"].iter().any(|v| value.eq_ignore_ascii_case(v));
@@ -388,10 +396,10 @@ pub(crate) fn protocol_at_birth(
     // The oldest protocol that does, so that the most readers and writers can take part.
     let mut protocol =
         Protocol { min_reader: 1, min_writer: 2, reader_features: None, writer_features: None };
-    if needed.contains("changeDataFeed")
-        && needed.iter().all(|f| ["appendOnly", "changeDataFeed"].contains(f))
-    {
-        protocol.min_writer = 4;
+    let implied =
+        |version: i64| IMPLIED.iter().filter(move |(v, _)| *v <= version).flat_map(|(_, names)| *names);
+    if let Some(version) = (2..=4).find(|version| needed.iter().all(|f| implied(*version).any(|i| i == f))) {
+        protocol.min_writer = version;
     } else {
         needed.iter().for_each(|feature| protocol.add(feature));
     }

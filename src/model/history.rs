@@ -22,6 +22,7 @@ pub enum How {
 
 impl How {
     /// The word in the history.
+    #[cfg(feature = "cli")]
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",

@@ -14,6 +14,7 @@ pub(crate) mod migration;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod refusal;
+#[cfg(feature = "cli")]
 pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod saved_plan;

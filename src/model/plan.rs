@@ -347,7 +347,8 @@ fn warnings(
         ));
     }
     let busy = match state.recent_commits {
-        0 => String::new(),
+        // A commit every few minutes or less is nothing to plan around.
+        0..10 => String::new(),
         n => format!(" (the hour before its newest commit saw {})", text::count(n as usize, "more commit")),
     };
     out.push(format!(
@@ -404,7 +405,7 @@ fn create(
     }
     let rules = NameRules::of(&shape.properties);
     shape.columns.iter().try_for_each(|f| rules.check_field(&f.name, &f.data_type, true))?;
-    let protocol = features::protocol_at_birth(&shape.columns, &shape.properties).map_err(|features| {
+    let protocol = features::protocol_at_birth(&shape.columns, &shape.properties, &shape.features).map_err(|features| {
         Refusal::new(
             ErrorCode::UnsupportedFeature,
             format!("a table with {} can't be created here", text::list(&features)),
@@ -414,7 +415,11 @@ fn create(
     let mut plan = Plan::new(namespace, kind, None, assessment);
     let floor = Floor::of(None, kind.floor_at(to));
     if let Some(floor) = floor.stamp {
-        plan.warnings.push(floor_warning(kind, floor));
+        plan.warnings.push(format!(
+            "the table is born with floor {floor}: releases that know fewer than {} of kind `{}` can't write it",
+            text::count(floor.get() as usize, "migration"),
+            kind.name()
+        ));
     }
     plan.to = to;
     plan.mode = Mode::Create;

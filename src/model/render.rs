@@ -55,12 +55,12 @@ pub(crate) fn cost(mode: Mode) -> &'static str {
 pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
     let Palette { bold, dim, good, pending, reset, .. } = palette;
     let mut out = String::new();
-    let versions = match (plan.mode, plan.from == plan.to) {
+    let what = match (plan.mode, plan.from == plan.to) {
         (Mode::Create, _) => format!("new table at version {}", plan.to),
-        (_, true) => format!("version {}", plan.to),
-        _ => format!("version {} → {}", plan.from, plan.to),
+        (mode, true) => format!("version {}, {}", plan.to, cost(mode)),
+        (mode, false) => format!("version {} → {}, {}", plan.from, plan.to, cost(mode)),
     };
-    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {versions}, {}", plan.kind, cost(plan.mode));
+    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {what}", plan.kind);
     for commit in &plan.commits {
         for migration in &commit.migrations {
             let _ = writeln!(out, "  {:>3}  {}", migration.version, migration.description);
@@ -76,7 +76,11 @@ pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
         if let Content::Create { shape, .. } = &commit.content {
             created(&mut out, shape, palette);
         } else if commit.migrations.is_empty() {
-            let _ = writeln!(out, "       stamps version {} ({})", commit.to, commit.how.as_str());
+            let floor = match commit.floor.filter(|_| commit.floor_changes) {
+                Some(floor) => format!(", floor {floor}"),
+                None => String::new(),
+            };
+            let _ = writeln!(out, "       ~ stamps version {}{floor} ({})", commit.to, commit.how.as_str());
         }
         if let Some(why) = &commit.why {
             let _ = writeln!(out, "       {dim}why: {why}{reset}");
@@ -93,7 +97,12 @@ fn created(out: &mut String, shape: &Shape, palette: Palette) {
     let Palette { good, dim, reset, .. } = palette;
     for field in &shape.columns {
         let required = if field.nullable { "" } else { " not null" };
-        let _ = writeln!(out, "       {good}+{reset} {} {}{required}", field.name, field.data_type);
+        let comment =
+            field.comment.as_ref().map(|c| format!("  {dim}{}{reset}", quoted(c))).unwrap_or_default();
+        let _ = writeln!(out, "       {good}+{reset} {} {}{required}{comment}", field.name, field.data_type);
+    }
+    if let Some(description) = &shape.description {
+        let _ = writeln!(out, "       {dim}described as {}{reset}", quoted(description));
     }
     if !shape.partition_by.is_empty() {
         let _ = writeln!(out, "       {dim}partitioned by {}{reset}", shape.partition_by.join(", "));

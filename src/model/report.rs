@@ -177,6 +177,7 @@ impl TableReport {
     }
 
     /// The report of a table that was refused or that failed.
+    #[cfg(feature = "cli")]
     pub(crate) fn of_error(uri: &str, kind: &str, newest: Option<SchemaVersion>, error: &Error) -> Self {
         let outcome = if error.is_refusal() { Outcome::Refused } else { Outcome::Failed };
         Self {

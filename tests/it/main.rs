@@ -1,5 +1,8 @@
 //! What the library and the command promise, proved on the bytes of logs and on rows read back.
 
+// Clippy knows the functions with `#[test]` as tests, not what they call.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod adopt;
 mod cases;
 mod command;

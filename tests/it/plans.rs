@@ -26,8 +26,27 @@ fn stale(table: &Table, kind: &str, file: &str) -> Value {
     assert_eq!((ran.code, &ran.table()["outcome"]), (1, &json!("refused")), "{ran:?}");
     assert_eq!(ran.table()["error"]["code"], "stale_plan");
     assert!(ran.table()["error"]["hint"].as_str().unwrap().contains("plan -o"));
+    let shown = on(table, kind, &["apply", "--plan", file, "--dry-run"]);
+    assert_eq!((shown.code, &shown.table()["error"]["code"]), (1, &json!("stale_plan")), "{shown:?}");
     assert!(table.files() == before);
     ran.table()["error"]["message"].clone()
+}
+
+#[test]
+fn a_saved_plan_can_be_looked_at_again_without_carrying_it_out() {
+    let table = facts().table();
+    let file = saved(&table, FACTS);
+    let before = table.files();
+    let shown = on(&table, FACTS, &["apply", "--plan", &file, "--dry-run"]);
+    assert_eq!((shown.code, &shown.table()["outcome"]), (0, &json!("planned")), "{shown:?}");
+    assert!(table.files() == before);
+}
+
+#[test]
+fn a_plan_for_a_kind_that_is_gone_is_stale() {
+    let table = facts().table();
+    let file = saved(&table, FACTS);
+    stale(&table, &FACTS.replace("kind = \"facts\"", "kind = \"renamed\""), &file);
 }
 
 #[tokio::test]

@@ -237,7 +237,9 @@ async fn a_table_that_is_swapped_between_the_read_and_the_put_is_left_alone() {
         let other = table.clone();
         let store = before_the_look(move || {
             other.recreate_as(&facts());
-            (0..commits).for_each(|_| drop(other.commit_nothing()));
+            for _ in 0..commits {
+                other.commit_nothing();
+            }
         });
         let error = migrate(&table, &store).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::IdentityChanged, "{commits}");
@@ -255,7 +257,9 @@ async fn a_table_that_is_swapped_right_before_the_put_for_a_longer_one_is_left_a
     let store = TrickStore::on_put(move |n| {
         if n == 0 {
             other.recreate_as(&facts());
-            (0..3).for_each(|_| drop(other.commit_nothing()));
+            for _ in 0..3 {
+                other.commit_nothing();
+            }
         }
         Trick::Pass
     });

@@ -54,8 +54,8 @@ fn an_upgrade_keeps_everything_that_the_old_protocol_implied() {
     assert_eq!((reader, readers), (3, Some(list(&["columnMapping", "deletionVectors"]))));
     assert!(writers.contains(&"columnMapping".to_owned()), "in both lists: {writers:?}");
     let (reader, readers, writers) = upgraded(table(1, 5, None), "domainMetadata");
-    assert_eq!((reader, readers), (1, None));
-    assert!(!writers.contains(&"columnMapping".to_owned()), "unused: {writers:?}");
+    assert_eq!((reader, readers), (2, None));
+    assert!(writers.contains(&"columnMapping".to_owned()), "{writers:?}");
     let (reader, readers, _) = upgraded(table(1, 2, None), "domainMetadata");
     assert_eq!((reader, readers), (1, None), "readers need not know it");
     let (reader, readers, _) = upgraded(table(1, 7, Some(&["appendOnly"])), "variantType");
@@ -142,7 +142,8 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
         crate::model::types::DataType::Struct(fields) => fields,
         _ => panic!("a struct"),
     };
-    let born = |text: &str, pairs: &[(&str, &str)]| protocol_at_birth(&columns(text), &properties(pairs));
+    let born =
+        |text: &str, pairs: &[(&str, &str)]| protocol_at_birth(&columns(text), &properties(pairs), &[]);
     let plain = born("struct<a: long>", &[("delta.appendOnly", "true"), ("x", "y")]).unwrap();
     assert_eq!((plain.min_reader, plain.min_writer, plain.writer_features), (1, 2, None));
     let cdf = born("struct<a: long>", &[("delta.enableChangeDataFeed", "true")]).unwrap();
@@ -163,6 +164,13 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
         born("struct<a: long>", &[("delta.checkpointPolicy", "x")]),
         Err(vec!["v2Checkpoint".to_owned()])
     );
+    let enabled = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        protocol_at_birth(&columns("struct<a: long>"), &properties(&[]), &names)
+    };
+    assert_eq!(enabled(&["checkConstraints"]).unwrap().min_writer, 3);
+    assert_eq!(enabled(&["timestampNtz"]).unwrap().reader_features.unwrap(), ["timestampNtz"]);
+    assert_eq!(enabled(&["rowTracking"]), Err(vec!["rowTracking".to_owned()]));
     let off = born("struct<a: long>", &[("delta.enableDeletionVectors", "false")]).unwrap();
     assert_eq!(off.min_writer, 2);
 }

@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 
 use super::Kind;
+use crate::model::features;
 use crate::model::migration::{Migration, Step};
 use crate::model::path::ColumnPath;
 use crate::model::types::{DataType, Field, field_mut, find, resolve_mut, siblings_mut};
@@ -14,6 +15,8 @@ pub(crate) struct Shape {
     pub(crate) partition_by: Vec<String>,
     pub(crate) properties: IndexMap<String, String>,
     pub(crate) description: Option<String>,
+    /// What `enable_features` steps asked for, in their order.
+    pub(crate) features: Vec<String>,
 }
 
 impl Shape {
@@ -23,6 +26,7 @@ impl Shape {
             partition_by: kind.partition_by.clone(),
             properties: kind.properties.clone(),
             description: kind.description.clone(),
+            features: Vec::new(),
         }
     }
 
@@ -86,8 +90,15 @@ impl Shape {
                     }
                 }
             }
+            Step::EnableFeatures(features) => {
+                for feature in features {
+                    if let Some(Some((key, value))) = features::enabling(feature) {
+                        self.properties.insert(key.to_owned(), value.to_owned());
+                    }
+                    self.features.push(feature.clone());
+                }
+            }
             Step::DropConstraints(_)
-            | Step::EnableFeatures(_)
             | Step::Update { .. }
             | Step::SetDefaults(_)
             | Step::AddConstraints(_) => {}

@@ -151,6 +151,12 @@ fn stamp_at(
     let from = get(keys::SCHEMA_VERSION).and_then(|v| SchemaVersion::from_stamp(v));
     let mut new_floor = Floor::of(floor, kind.floor_at(at));
     let mut warnings = Vec::new();
+    if let Some(from) = from.filter(|from| *from > at) {
+        warnings.push(format!(
+            "lowers the stamp from {from} to {at}: the migrations in between are carried out again, and leave alone \
+             what is there"
+        ));
+    }
     if let Some(text) = unreadable {
         new_floor = Floor { stamp: Some(new_floor.stamp.unwrap_or_default()), changes: true };
         warnings.push(format!("the min version `{}` can't be read and is replaced", shorten(text, 60)));

@@ -31,11 +31,13 @@ pub(crate) fn known_columns(table: &DeltaTable, names: &[&str]) -> Schema {
 pub(crate) async fn append_as(table: &mut DeltaTable, schema: Schema, rows: &[Value]) -> Result<u64, String> {
     let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
     let schema = Arc::new(schema);
-    let mut reader = ReaderBuilder::new(schema).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
+    let mut reader =
+        ReaderBuilder::new(schema.clone()).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
     let batch: RecordBatch = reader.next().unwrap().unwrap();
-    let mut writer = RecordBatchWriter::for_table(table).map_err(|e| e.to_string())?;
+    let partitions = table.snapshot().unwrap().metadata().partition_columns().to_vec();
+    let mut writer = RecordBatchWriter::try_new(table.table_url(), schema, Some(partitions), None).unwrap();
     writer.write(batch).await.map_err(|e| e.to_string())?;
-    writer.flush_and_commit(table).await.map(|v| v as u64).map_err(|e| e.to_string())
+    writer.flush_and_commit(table).await.map_err(|e| e.to_string())
 }
 
 /// Appends rows as a writer that knows the whole table.

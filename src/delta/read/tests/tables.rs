@@ -70,7 +70,8 @@ const UNOPENED: &[(&str, &str)] = &[
 
 fn corpus() -> PathBuf {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/tables");
-    std::env::var_os("DELTA_MIGRATE_TABLES").map_or_else(default, PathBuf::from)
+    let folder = std::env::var_os("DELTA_MIGRATE_TABLES").map_or_else(default, PathBuf::from);
+    folder.canonicalize().unwrap_or(folder)
 }
 
 fn say(line: &str) {

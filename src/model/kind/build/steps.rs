@@ -209,7 +209,11 @@ impl Reader<'_> {
             let other = ColumnPath::of(other.cloned().collect::<Vec<_>>());
             self.check.add(
                 place,
-                format!("`{path}` is there already, as `{other}`"),
+                if other == *path {
+                    format!("`{path}` is there already")
+                } else {
+                    format!("`{path}` is there already, as `{other}`")
+                },
                 "a column is added once; names must differ in more than letter case",
             );
         }

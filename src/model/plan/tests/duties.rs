@@ -134,6 +134,17 @@ fn a_protocol_is_upgraded_only_where_the_migration_says_so() {
 }
 
 #[test]
+fn a_table_is_born_with_what_its_chain_enables() {
+    let kind = Kind::builder("k")
+        .column("id", "long")
+        .migration(Migration::builder("m").enable_feature("deletionVectors"));
+    let made = plan(&namespace(), &kind.build().unwrap(), None, Target::Newest).unwrap();
+    let text = lines(&made, None);
+    assert!(text.contains(r#""readerFeatures":["deletionVectors"]"#), "{text}");
+    assert!(text.contains(r#""delta.enableDeletionVectors":"true""#), "{text}");
+}
+
+#[test]
 fn enabling_change_data_feed_checks_the_names_that_it_reserves() {
     let taken = table("id: long, _change_type: string", &[]);
     let enable = || Migration::builder("m").enable_feature("changeDataFeed");
