@@ -1,5 +1,6 @@
 //! Read → assess → plan → commit, and again while races are lost.
 
+mod builder;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,6 +23,7 @@ use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
+pub use builder::MigratorBuilder;
 use run::{Done, Intent};
 
 /// What opening a table may do to it.
@@ -65,69 +67,6 @@ pub struct Migrator {
     budget: Duration,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
-}
-
-/// Settings of a [`Migrator`].
-#[derive(Debug)]
-pub struct MigratorBuilder {
-    namespace: Namespace,
-    kinds: Vec<Kind>,
-    release: String,
-    policy: StartupPolicy,
-    budget: Duration,
-}
-
-impl MigratorBuilder {
-    /// Adds a kind; its name must be new.
-    pub fn kind(mut self, kind: Kind) -> Self {
-        self.kinds.push(kind);
-        self
-    }
-
-    /// Who migrates, for the tables' histories: the program and its version, at most 64 characters.
-    /// By default `delta-migrate <its version>`.
-    pub fn release(mut self, release: impl Into<String>) -> Self {
-        self.release = release.into();
-        self
-    }
-
-    /// What opening a table may do to it; [`StartupPolicy::ApplyMetadata`] by default.
-    pub fn policy(mut self, policy: StartupPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// How long lost races are tried again, from a table's first attempt; 60 seconds by default.
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.budget = budget;
-        self
-    }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Usage`]: two kinds of one name, a kind that sets properties of the namespace, or
-    /// a release of more than 64 characters.
-    pub fn build(self) -> Result<Migrator, Error> {
-        let Self { namespace, kinds, release, policy, budget } = self;
-        if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
-            return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
-        }
-        let mut by_name = BTreeMap::new();
-        for kind in kinds {
-            if let Some(key) = kind.property_keys().find(|k| namespace.owns(k)) {
-                return Err(Error::usage(format!(
-                    "kind `{}` sets property `{key}`, which belongs to delta-migrate in namespace `{namespace}`",
-                    kind.name()
-                ))
-                .with_hint("take it out; stamps are written by delta-migrate alone"));
-            }
-            if let Some(other) = by_name.insert(kind.name().to_owned(), kind) {
-                return Err(Error::usage(format!("there are two kinds named `{}`", other.name())));
-            }
-        }
-        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
-    }
 }
 
 /// A table whose version was checked and whose writers may go on, with what was done to it.

@@ -161,7 +161,9 @@ pub(super) async fn run(
         match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
             CommitOutcome::Landed => {
                 // After the entry stands, no failure can take it back: only another identity counts.
-                if let Ok(false) = is_still(location, found.as_ref()).await {
+                if let Ok(false) = is_still(location, found.as_ref()).await
+                    && !is_same_table(migrator, kind, location, found.as_ref()).await
+                {
                     return Err(changed().with_committed(version.get()));
                 }
                 if let Some(read) = found.as_ref().filter(|f| f.checksum) {
@@ -246,6 +248,19 @@ async fn is_still(location: &Location, found: Option<&LogRead>) -> Result<bool, 
         Some(read) => read::is_still(location.store().as_ref(), &read.tip).await,
         None => Ok(true),
     }
+}
+
+/// Whether the table that stands there is the one that was read. The entry below a commit can be
+/// gone without that: another writer may have cleaned up the log behind a checkpoint.
+async fn is_same_table(
+    migrator: &Migrator,
+    kind: &Kind,
+    location: &Location,
+    found: Option<&LogRead>,
+) -> bool {
+    let now = migrator.read(kind, location).await;
+    let id = |read: &LogRead| read.state.metadata.id.clone();
+    matches!((now, found), (Ok(Some(now)), Some(before)) if id(&now) == id(before))
 }
 
 /// Ends the work when its time is over.

@@ -3,9 +3,10 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::features::{Duties, Protocol};
+use super::features::{Duties, Protocol, mapping_mode};
 use super::history::{self, Entry};
 use super::kind::Shape;
+use super::mapping::{MAX_COLUMN_ID, Mapping};
 use super::plan::{Content, Evolved, Plan, PlannedCommit};
 use super::schema_edit;
 use super::state::{TableState, keys};
@@ -166,11 +167,19 @@ fn protocol_action(protocol: &Protocol) -> String {
 fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Moment) -> Value {
     let Shape { columns, partition_by, properties, description, features: _ } = shape;
     let mut configuration = properties.clone();
+    let mut schema = schema_json(columns);
+    // Nothing in the table is without an id from its birth on.
+    if mapping_mode(properties).is_some() {
+        let mut mapping = Mapping::of_new_table(&moment.table_id);
+        let fields: Vec<Value> = columns.iter().map(|f| mapping.field_json(f)).collect();
+        schema = json!({ "type": "struct", "fields": fields });
+        configuration.insert(MAX_COLUMN_ID.to_owned(), mapping.highest().to_string());
+    }
     configuration.extend(stamps.clone());
     let mut metadata = json!({
         "id": moment.table_id,
         "format": { "provider": "parquet", "options": {} },
-        "schemaString": schema_json(columns).to_string(),
+        "schemaString": schema.to_string(),
         "partitionColumns": partition_by,
         "configuration": configuration,
         "createdTime": moment.millis,

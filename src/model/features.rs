@@ -114,7 +114,7 @@ fn is(configuration: &IndexMap<String, String>, key: &str, value: &str) -> bool 
 }
 
 /// The mode of column mapping, where it is on.
-fn mapping_mode(configuration: &IndexMap<String, String>) -> Option<&str> {
+pub(crate) fn mapping_mode(configuration: &IndexMap<String, String>) -> Option<&str> {
     configuration.get("delta.columnMapping.mode").map(String::as_str).filter(|m| *m != "none")
 }
 
@@ -350,7 +350,9 @@ pub(crate) fn enabled_by(property: &str) -> Option<&str> {
 }
 
 /// Features that a table can be born with by a property alone, each with that property and value.
-const BORN_WITH: [(&str, &str, &str); 6] = [
+const BORN_WITH: [(&str, &str, &str); 8] = [
+    ("columnMapping", "delta.columnMapping.mode", "name"),
+    ("columnMapping", "delta.columnMapping.mode", "id"),
     ("changeDataFeed", "delta.enableChangeDataFeed", "true"),
     ("deletionVectors", "delta.enableDeletionVectors", "true"),
     ("inCommitTimestamp", "delta.enableInCommitTimestamps", "true"),
@@ -398,8 +400,10 @@ pub(crate) fn protocol_at_birth(
         Protocol { min_reader: 1, min_writer: 2, reader_features: None, writer_features: None };
     let implied =
         |version: i64| IMPLIED.iter().filter(move |(v, _)| *v <= version).flat_map(|(_, names)| *names);
-    if let Some(version) = (2..=4).find(|version| needed.iter().all(|f| implied(*version).any(|i| i == f))) {
+    if let Some(version) = (2..=5).find(|version| needed.iter().all(|f| implied(*version).any(|i| i == f))) {
         protocol.min_writer = version;
+        // Writer version 5 is column mapping, which readers must know as well.
+        protocol.min_reader = if version == 5 { 2 } else { 1 };
     } else {
         needed.iter().for_each(|feature| protocol.add(feature));
     }

@@ -36,6 +36,11 @@ impl Mapping {
         Self { highest, seed, nested }
     }
 
+    /// The mapping of a table that is created.
+    pub(crate) fn of_new_table(table_id: &str) -> Self {
+        Self { highest: 0, seed: table_id.to_owned(), nested: false }
+    }
+
     /// The highest id given so far.
     pub(crate) fn highest(&self) -> i64 {
         self.highest

@@ -1,5 +1,5 @@
 """What the scripts of this folder share: running the command, kind files as text, engines in processes of their own."""
-import collections, hashlib, importlib.util, json, os, shutil, subprocess, sys
+import collections, hashlib, importlib.util, json, os, shutil, subprocess, sys, threading
 
 NS = "real"
 
@@ -142,15 +142,23 @@ def parts(t, path=(), in_key=False):
         yield from parts(t["valueType"], path + ("value",), in_key)
 
 
-# --- engines, each in a process of its own -----------------------------------------------------------------------
+# --- engines; a name that starts with dm_, at any depth, counts as added by a migration -----------------------------------------------------------------------
 
 HEAD = """
 import hashlib, json, os, sys
 def say(**what):
     print(json.dumps(what), flush=True)
     os._exit(0)
+filled = 0
+def prune(v):
+    global filled
+    if isinstance(v, dict):
+        for k in [k for k in v if k.startswith("dm_")]:
+            filled += v.pop(k) is not None
+        return {k: prune(x) for k, x in v.items()}
+    return type(v)(map(prune, v)) if isinstance(v, (list, tuple)) else v
 def digest(rows):
-    return hashlib.sha256("\\n".join(sorted(map(repr, rows))).encode()).hexdigest()
+    return hashlib.sha256("\\n".join(sorted(map(repr, map(prune, rows)))).encode()).hexdigest()
 path, skip = sys.argv[1], sys.argv[2]
 quote = lambda n: '"' + n.replace('"', '""') + '"'
 """
@@ -161,17 +169,15 @@ from deltalake import DeltaTable, QueryBuilder
 try:
     t = DeltaTable(path)
     names = [f.name for f in t.schema().fields]
-    keep = [n for n in names if n != skip]
-    ask = lambda sql: pa.table(QueryBuilder().register("t", t).execute(sql).read_all()).to_pylist()
-    rows = ask("select " + ", ".join(f'{quote(n)} as c{i}' for i, n in enumerate(keep)) + " from t") if keep else ask("select * from t")
-    filled = ask(f"select count({quote(skip)}) as n from t")[0]["n"] if skip in names else None
-    say(rows=len(rows), digest=digest(rows), filled=filled)
+    rows = pa.table(QueryBuilder().register("t", t).execute("select " + (", ".join(map(quote, names)) or "*") + " from t").read_all()).to_pylist()
+    say(rows=len(rows), digest=digest(rows), filled=filled, added=[n for n in names if n.startswith("dm_")])
 except BaseException as e:
     say(error=f"{type(e).__name__}: {e}")
 """
 
 DUCKDB = HEAD + """
 import duckdb, duckdb_extension_delta
+import pyarrow as pa
 try:
     db = duckdb.connect()
     root = os.path.dirname(duckdb_extension_delta.__file__)
@@ -179,10 +185,10 @@ try:
     db.execute(f"LOAD '{ext}'")
     scan = "delta_scan('" + path.replace("'", "''") + "')"
     names = [r[0] for r in db.execute(f"describe select * from {scan}").fetchall()]
-    keep = [n for n in names if n != skip]
-    rows = db.execute("select " + (", ".join(map(quote, keep)) or "*") + f" from {scan}").fetchall()
-    filled = db.execute(f"select count({quote(skip)}) from {scan}").fetchone()[0] if skip in names else None
-    say(rows=len(rows), digest=digest(rows), filled=filled)
+    # By Arrow, because fetchall() wants pytz for timestamps.
+    found = db.execute("select " + (", ".join(map(quote, names)) or "*") + f" from {scan}").fetch_record_batch()
+    rows = pa.Table.from_batches(found, found.schema).to_pylist()
+    say(rows=len(rows), digest=digest(rows), filled=filled, added=[n for n in names if n.startswith("dm_")])
 except BaseException as e:
     say(error=f"{type(e).__name__}: {e}")
 """
@@ -205,7 +211,8 @@ try:
     t = DeltaTable(path)
     schema = pa.schema([f for f in pa.schema(t.schema().to_arrow()) if f.name != skip])
     row = pa.table([pa.array([None if f.nullable else default(f.type)], f.type) for f in schema], schema=schema)
-    write_deltalake(t, row, mode="append")
+    # A batch without a column of the table is taken only with schema_mode="merge"; it adds nothing here.
+    write_deltalake(t, row, mode="append", schema_mode="merge" if skip else None)
     say(version=DeltaTable(path).version())
 except BaseException as e:
     say(error=f"{type(e).__name__}: {e}")
@@ -222,13 +229,43 @@ except BaseException as e:
 """
 
 
+# Importing the packages takes longer than most answers, so one process imports them and forks for each question.
+NURSERY = """
+import json, os, sys, tempfile, time
+import duckdb, duckdb_extension_delta, pyarrow, deltalake
+for line in sys.stdin:
+    code, path, added = json.loads(line)
+    with tempfile.TemporaryFile("w+") as out:
+        child = os.fork()
+        if child == 0:
+            os.dup2(out.fileno(), 1)
+            sys.argv = ["-c", path, added]
+            try:
+                exec(code, {})
+            finally:
+                os._exit(1)
+        end = time.time() + 180
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.time() > end:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+                break
+            time.sleep(0.002)
+        out.seek(0)
+        said = out.read().strip().splitlines()
+    print(said[-1] if said else json.dumps({"error": "the process died"}), flush=True)
+"""
+LOCAL = threading.local()
+
+
 def engine(code, path, added=""):
-    """Runs one of the programs above: its answer, with `error` where it failed or died."""
-    try:
-        p = subprocess.run([sys.executable, "-c", code, path, added], capture_output=True, text=True, timeout=180)
-    except subprocess.TimeoutExpired:
-        return {"error": "no answer within 180 s"}
-    try:
-        return json.loads(p.stdout.strip().splitlines()[-1])
-    except (ValueError, LookupError):
-        return {"error": f"died with {p.returncode}: {p.stderr.strip()[-200:]}"}
+    """Runs one of the programs above in a process of its own: its answer, with `error` where it failed or died."""
+    if not hasattr(LOCAL, "nursery"):
+        LOCAL.nursery = subprocess.Popen([sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.DEVNULL, text=True)
+    LOCAL.nursery.stdin.write(json.dumps([code, path, added]) + "\n")
+    LOCAL.nursery.stdin.flush()
+    line = LOCAL.nursery.stdout.readline()
+    if not line:
+        sys.exit("the process that runs deltalake and DuckDB is gone; are both installed? see README.md")
+    return json.loads(line)

@@ -155,10 +155,44 @@ class Case:
         readers = set(old.get("readerFeatures") or []) | ({"columnMapping"} if old["minReaderVersion"] == 2 else set()) | {"timestampNtz"}
         if set(protocol.get("readerFeatures") or []) != readers or protocol["minReaderVersion"] != 3:
             wrong.append(f"reader features are {protocol}, wanted {sorted(readers)}")
+        wrong += duties(check, before, after, protocol)
         for key in ("readerFeatures", "writerFeatures"):
             if len(protocol.get(key) or []) != len(set(protocol.get(key) or [])):
                 wrong.append(f"{key} holds a name twice")
         return wrong
+
+
+def duties(check, before, after, protocol):
+    """In-commit timestamp, row-tracking tag and checksum file, which check_commit looks at little or not at all."""
+    wrong, version, meta = [], check.state(after)[0], check.state(after)[2]
+    log = lambda root, v, end: os.path.join(root, "_delta_log", f"{v:020d}.{end}")
+    infos = []
+    for v in (version - 1, version):
+        acts = check.actions(log(after, v, "json")) if os.path.exists(log(after, v, "json")) else []
+        infos.append(next((a["commitInfo"] for a in acts if "commitInfo" in a), {}))
+    if (meta["configuration"].get("delta.enableInCommitTimestamps") == "true"
+            and not infos[1].get("inCommitTimestamp", 0) > infos[0].get("inCommitTimestamp", 0)):
+        wrong.append("the in-commit timestamp is not above the one before")
+    if "rowTracking" in check.features(protocol) and (infos[1].get("tags") or {}).get("delta.rowTracking.preserved") != "true":
+        wrong.append("commitInfo has no tag delta.rowTracking.preserved")
+    sums = []
+    for root, v in ((before, version - 1), (after, version)):
+        try:
+            with open(log(root, v, "crc"), encoding="utf-8") as f:
+                sums.append(json.load(f))
+        except (OSError, ValueError):
+            sums.append(None)
+    if sums[1] and not sums[0]:
+        wrong.append("a checksum file was made up")
+    elif sums[1]:
+        for k in ("numFiles", "tableSizeBytes", "numMetadata", "numProtocol", "allFiles", "domainMetadata", "fileSizeHistogram"):
+            if sums[0].get(k) != sums[1].get(k):
+                wrong.append(f"checksum: {k} is {sums[1].get(k)!r}, was {sums[0].get(k)!r}")
+        if sums[1]["metadata"].get("schemaString") != meta["schemaString"] or sums[1]["metadata"].get("configuration") != meta["configuration"]:
+            wrong.append("checksum: the metadata is not the new one")
+        if check.features(sums[1]["protocol"]) != check.features(protocol):
+            wrong.append("checksum: the protocol is not the new one")
+    return wrong
 
 
 def strict(check, root):

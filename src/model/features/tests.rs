@@ -164,6 +164,15 @@ fn a_new_table_gets_the_protocol_that_it_needs() {
         born("struct<a: long>", &[("delta.checkpointPolicy", "x")]),
         Err(vec!["v2Checkpoint".to_owned()])
     );
+    let mapped = born("struct<a: long>", &[("delta.columnMapping.mode", "name")]).unwrap();
+    assert_eq!((mapped.min_reader, mapped.min_writer, mapped.writer_features), (2, 5, None));
+    let both = [("delta.columnMapping.mode", "id"), ("delta.enableDeletionVectors", "true")];
+    assert_eq!(
+        born("struct<a: long>", &both).unwrap().reader_features.unwrap(),
+        ["columnMapping", "deletionVectors"]
+    );
+    let odd = [("delta.columnMapping.maxColumnId", "7")];
+    assert_eq!(born("struct<a: long>", &odd), Err(vec!["columnMapping".to_owned()]));
     let enabled = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         protocol_at_birth(&columns("struct<a: long>"), &properties(&[]), &names)

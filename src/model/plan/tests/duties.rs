@@ -59,6 +59,18 @@ fn mapped_tables_get_ids_and_the_highest_one_in_the_same_commit() {
 }
 
 #[test]
+fn a_table_is_born_with_ids_for_every_field() {
+    let kind = Kind::builder("k")
+        .required_column("a b", "long")
+        .column("s", "array<struct<x: long>>")
+        .property("delta.columnMapping.mode", "name");
+    let made = plan(&namespace(), &kind.build().unwrap(), None, Target::Newest).unwrap();
+    let text = lines(&made, None);
+    assert!(text.contains(r#""delta.columnMapping.maxColumnId":"3""#), "{text}");
+    assert_eq!(text.matches("delta.columnMapping.physicalName").count(), 3, "{text}");
+}
+
+#[test]
 fn a_comment_alone_gives_out_no_ids() {
     let mapped = [("delta.columnMapping.mode", "name"), ("delta.columnMapping.maxColumnId", "4")];
     let state = with(features(&["columnMapping"]), &mapped);

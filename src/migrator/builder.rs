@@ -1,0 +1,73 @@
+//! The settings of a migrator.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::{Migrator, StartupPolicy};
+use crate::error::Error;
+use crate::model::kind::Kind;
+use crate::model::version::Namespace;
+
+/// Settings of a [`Migrator`].
+#[derive(Debug)]
+pub struct MigratorBuilder {
+    pub(super) namespace: Namespace,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) release: String,
+    pub(super) policy: StartupPolicy,
+    pub(super) budget: Duration,
+}
+
+impl MigratorBuilder {
+    /// Adds a kind; its name must be new.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Who migrates, for the tables' histories: the program and its version, at most 64 characters.
+    /// By default `delta-migrate <its version>`.
+    pub fn release(mut self, release: impl Into<String>) -> Self {
+        self.release = release.into();
+        self
+    }
+
+    /// What opening a table may do to it; [`StartupPolicy::ApplyMetadata`] by default.
+    pub fn policy(mut self, policy: StartupPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How long lost races are tried again, from a table's first attempt; 60 seconds by default.
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace, or
+    /// a release of more than 64 characters.
+    pub fn build(self) -> Result<Migrator, Error> {
+        let Self { namespace, kinds, release, policy, budget } = self;
+        if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
+            return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
+        }
+        let mut by_name = BTreeMap::new();
+        for kind in kinds {
+            if let Some(key) = kind.property_keys().find(|k| namespace.owns(k)) {
+                return Err(Error::usage(format!(
+                    "kind `{}` sets property `{key}`, which belongs to delta-migrate in namespace `{namespace}`",
+                    kind.name()
+                ))
+                .with_hint("take it out; stamps are written by delta-migrate alone"));
+            }
+            if let Some(other) = by_name.insert(kind.name().to_owned(), kind) {
+                return Err(Error::usage(format!("there are two kinds named `{}`", other.name())));
+            }
+        }
+        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
+    }
+}
