@@ -281,7 +281,24 @@ impl Migrator {
         let kind = self.kind(kind)?;
         let found = self.read(kind, location).await?;
         let state = found.as_ref().map(|f| &f.state);
-        plan(&self.namespace, kind, state, target).map_err(|r| r.at(Stage::Plan).with_table(location.uri()))
+        let made = plan(&self.namespace, kind, state, target);
+        let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
+        self.check_log(&made, location, found.as_ref()).await?;
+        Ok(made)
+    }
+
+    /// What only another look at the log can refuse, so that a plan says it as well.
+    async fn check_log(
+        &self,
+        made: &Plan,
+        location: &Location,
+        found: Option<&LogRead>,
+    ) -> Result<(), Error> {
+        if made.is_empty() {
+            return Ok(());
+        }
+        let checked = run::previous_timestamp(location, found.map(|f| &f.state)).await;
+        checked.map(drop).map_err(|e| e.with_table(location.uri()))
     }
 
     /// Carries out a plan, on the table that it was made for.
@@ -411,7 +428,10 @@ impl Migrator {
         let kind = self.kind(kind)?;
         let found = self.read(kind, location).await?;
         let state = found.as_ref().map(|f| &f.state);
-        intent.plan(&self.namespace, kind, state).map_err(|r| r.at(Stage::Plan).with_table(location.uri()))
+        let made = intent.plan(&self.namespace, kind, state);
+        let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
+        self.check_log(&made, location, found.as_ref()).await?;
+        Ok(made)
     }
 
     /// Who migrated a table when, from its log and from its own record.

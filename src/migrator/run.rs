@@ -281,7 +281,10 @@ fn lost(budget: &Budget, attempts: u32, winner: &str) -> Result<(), Error> {
 }
 
 /// The in-commit timestamp to stay above, where the table asks for one.
-async fn previous_timestamp(location: &Location, state: Option<&TableState>) -> Result<Option<i64>, Error> {
+pub(super) async fn previous_timestamp(
+    location: &Location,
+    state: Option<&TableState>,
+) -> Result<Option<i64>, Error> {
     let Some(state) = state else { return Ok(None) };
     let duties = Duties::of(&state.protocol, &state.metadata.configuration);
     if !duties.in_commit_timestamp {

@@ -236,6 +236,18 @@ impl Evolution {
         Ok(())
     }
 
+    /// The properties as they will be.
+    fn configuration(&self) -> IndexMap<String, String> {
+        let mut after = self.before.clone();
+        for (key, value) in &self.properties {
+            match value {
+                Some(value) => drop(after.insert(key.clone(), value.clone())),
+                None => drop(after.shift_remove(key)),
+            }
+        }
+        after
+    }
+
     /// Upgrades the protocol for one feature, and turns the feature on where a property does that.
     fn enable(&mut self, feature: &str) -> Result<Vec<Change>, Refusal> {
         let Some(property) = features::enabling(feature) else {
@@ -259,12 +271,20 @@ impl Evolution {
                 self.properties.insert(key.to_owned(), Some(value.to_owned()));
                 changes.push(Change::SetProperty { key: key.to_owned(), value: value.to_owned(), was });
             }
-            // Names that were fine so far may be reserved from now on.
-            let mut after = self.before.clone();
-            after.insert(key.to_owned(), value.to_owned());
-            self.rules = NameRules::of(&after);
-            self.columns.iter().try_for_each(|f| self.rules.check(&f.name, true))?;
         }
+        let after = self.configuration();
+        // Features can exclude each other.
+        let refused = features::refused(&self.protocol, &after);
+        if !refused.is_empty() {
+            return Err(Refusal::new(
+                ErrorCode::UnsupportedFeature,
+                format!("`{feature}` can't be enabled: the table would have {}", super::text::list(&refused)),
+                "leave the feature out, or turn off what excludes it first",
+            ));
+        }
+        // Names that were fine so far may be reserved from now on.
+        self.rules = NameRules::of(&after);
+        self.columns.iter().try_for_each(|f| self.rules.check(&f.name, true))?;
         Ok(changes)
     }
 

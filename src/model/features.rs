@@ -241,6 +241,16 @@ fn contradictions(protocol: &Protocol, configuration: &IndexMap<String, String>)
             }
         }
     }
+    // §Writer Requirements for IcebergCompatV1 and V2: deletion vectors not supported, not active.
+    if on("delta.enableIcebergCompatV1") && protocol.has("deletionVectors") {
+        out.push("delta.enableIcebergCompatV1=true with the feature deletionVectors".to_owned());
+    }
+    if on("delta.enableIcebergCompatV2")
+        && protocol.has("deletionVectors")
+        && on("delta.enableDeletionVectors")
+    {
+        out.push("delta.enableIcebergCompatV2=true with delta.enableDeletionVectors=true".to_owned());
+    }
     if let Some(mode) = mode.filter(|m| !matches!(*m, "name" | "id")) {
         out.push(format!("delta.columnMapping.mode={mode}"));
     }

@@ -12,6 +12,8 @@ pub(crate) const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
 const ID: &str = "delta.columnMapping.id";
 const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
+/// The name in PROTOCOL.md's text; Spark and the kernel write the other one.
+const PARQUET_NESTED_IDS: &str = "parquet.field.nested.ids";
 
 /// Gives out ids above every one that the table has.
 #[derive(Debug, Clone)]
@@ -134,7 +136,7 @@ fn highest_id(value: &Value, highest: &mut i64) {
             for (key, value) in map {
                 match (key.as_str(), value) {
                     (ID, id) => *highest = (*highest).max(id.as_i64().unwrap_or(0)),
-                    (NESTED_IDS, Value::Object(ids)) => {
+                    (NESTED_IDS | PARQUET_NESTED_IDS, Value::Object(ids)) => {
                         let ids = ids.values().filter_map(Value::as_i64);
                         *highest = ids.fold(*highest, i64::max);
                     }

@@ -202,6 +202,13 @@ fn case_14_new_ids_are_above_nested_ones_and_a_missing_maximum_is_derived() {
     );
     tags["metadata"]["delta.columnMapping.nested.ids"] =
         json!({ "p2.key": 100, "p2.value": 101, "p2.value.element": 102 });
+    // PROTOCOL.md's own example has the ids under the name that Parquet files have them under.
+    let mut parquet = tags.clone();
+    let ids = parquet["metadata"].as_object_mut().unwrap().remove("delta.columnMapping.nested.ids").unwrap();
+    parquet["metadata"]["parquet.field.nested.ids"] = ids;
+    let table = named(vec![mapped("id", "long", 1), parquet]).table();
+    sound(&table, &adding("more = \"long\""), &[]);
+    assert_eq!(table.field("more")["metadata"][ID], 103);
     for max in [None, Some("2"), Some("102"), Some("not a number"), Some("500")] {
         let log = named(vec![mapped("id", "long", 1), tags.clone()]);
         let table = max.map_or(log.clone(), |m| log.property(MAX, m)).table();

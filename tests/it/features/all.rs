@@ -167,6 +167,7 @@ async fn three_migrations_keep_every_duty_and_the_rows_stay_readable() {
     let log = log(&open(&READER), &open(&WRITER));
     let log =
         log.property("delta.enableTypeWidening", "false").property("delta.enableIcebergCompatV3", "false");
+    let log = log.property("delta.enableDeletionVectors", "false");
     let table = filled(log.property("delta.enableIcebergCompatV2", "true"));
     let before = read_mapped(&table).await;
     three_migrations(&table);

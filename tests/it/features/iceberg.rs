@@ -118,7 +118,34 @@ fn compatibility_that_the_table_does_not_keep_is_refused_by_name() {
         let error = refused_everywhere(&log.table(), &kind, "unsupported_feature");
         assert!(text(&error).contains(&format!("{property}=true without the feature {feature}")), "{error}");
     }
+    let vectors = |version: &str| {
+        let mut log = active(version);
+        for list in ["readerFeatures", "writerFeatures"] {
+            log.protocol[list].as_array_mut().unwrap().push("deletionVectors".into());
+        }
+        log
+    };
+    let error = refused_everywhere(&vectors("V1").table(), &kind, "unsupported_feature");
+    assert!(text(&error).contains("deletionVectors"), "{error}");
+    let error = refused_everywhere(
+        &vectors("V2").property("delta.enableDeletionVectors", "true").table(),
+        &kind,
+        "unsupported_feature",
+    );
+    assert!(text(&error).contains("delta.enableDeletionVectors=true"), "{error}");
+    sound(&vectors("V2").table(), &kind, &[]);
+    sound(&vectors("V3").property("delta.enableDeletionVectors", "true").table(), &kind, &[]);
     let without = active("V3").property("delta.enableRowTracking", "false");
     let error = refused_everywhere(&without.table(), &kind, "unsupported_feature");
     assert!(text(&error).contains("without row tracking"), "{error}");
+}
+
+#[test]
+fn deletion_vectors_are_not_turned_on_where_iceberg_does_not_know_them() {
+    let kind = super::kind("enable_features = [\"deletionVectors\"]");
+    for version in ["V1", "V2"] {
+        let error = refused_everywhere(&active(version).table(), &kind, "unsupported_feature");
+        assert!(text(&error).contains("`deletionVectors` can't be enabled"), "{error}");
+    }
+    sound(&active("V3").table(), &kind, &["protocol", "property:delta.enableDeletionVectors"]);
 }

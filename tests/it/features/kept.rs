@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{adding, based, part, sound};
+use crate::support::command::on;
 use crate::support::{Log, Table, column, refused_everywhere, required};
 
 fn with(name: &str, data_type: &str, metadata: Value) -> Value {
@@ -217,6 +218,13 @@ fn a_void_column_survives() {
     done.caught_in_fields("the type of `nothing` changed", |f| f[1]["type"] = "string".into());
     done.caught_in_fields("the type of `span` changed", |f| f[2]["type"] = "interval day to second".into());
     done.caught_in_fields("new `more` is void", |f| f[3]["type"] = "void".into());
+    // None is added, nowhere in a type.
+    for wanted in ["void", "array<void>", "struct<a: map<string, void>>"] {
+        let table = Log::new(fields.clone()).table();
+        let ran = on(&table, &adding(&format!("x = \"{wanted}\"")), &["apply", table.arg()]);
+        assert_ne!(ran.code, 0, "{wanted}: {ran:?}");
+        assert_eq!(table.versions(), [0], "{wanted}");
+    }
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Column mapping: ids, nested ids, physical names, `maxColumnId`.
 
+use std::sync::Arc;
+
+use delta_migrate::{IfMissing, Target};
 use deltalake::arrow::datatypes::DataType;
 use serde_json::{Value, json};
 
 use super::{adding, adding_to, sound};
 use crate::support::checkpoint::{read_mapped, write_rows};
-use crate::support::{Log, Table, column, refused_everywhere, struct_type};
+use crate::support::store::{Trick, TrickStore};
+use crate::support::{Log, Table, column, migrator, refused_everywhere, struct_type};
 
 pub(crate) const MAX: &str = "delta.columnMapping.maxColumnId";
 const ID: &str = "delta.columnMapping.id";
@@ -185,4 +189,41 @@ fn mapping_that_readers_are_not_told_of_is_refused() {
     let table = log("name", None).versions(1, 5).table();
     let error = refused_everywhere(&table, &adding("x = \"long\""), "unsupported_feature");
     assert!(error["message"].as_str().unwrap().contains("columnMapping"), "{error}");
+}
+
+/// Fields of a struct that the same commit adds, and mapping that is turned on in a lost race.
+#[test]
+fn a_field_inside_a_struct_of_the_same_commit_gets_an_id_of_its_own() {
+    let kind = adding("s = \"struct<a: long>\"\nl = \"array<struct<a: long>>\"")
+        + "[[migrations]]\ndescription = \"two\"\n[migrations.add_columns]\n\"s.b\" = \"struct<c: long>\"\n\
+           \"l.element.b\" = \"long\"\n[migrations.comments]\n\"s.b.c\" = \"deep\"\n";
+    let table = log("name", None).table();
+    sound(&table, &kind, &[]);
+    // s, s.a, l, l.element.a, then s.b, s.b.c, l.element.b.
+    assert_eq!(max(&table), 57);
+    let c = &table.field("s")["type"]["fields"][1]["type"]["fields"][0]["metadata"];
+    assert_eq!((&c[ID], &c["comment"]), (&json!(56), &json!("deep")));
+}
+
+#[tokio::test]
+async fn mapping_that_is_turned_on_in_a_lost_race_is_obeyed_by_the_next_attempt() {
+    let table = Arc::new(Log::new(vec![column("id", "long")]).versions(2, 5).table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |n| {
+        if n == 0 {
+            other.change_metadata(|m| {
+                m["schemaString"] = struct_type(vec![mapped("id", "long", 7)]).to_string().into();
+                m["configuration"]["delta.columnMapping.mode"] = "name".into();
+                m["configuration"][MAX] = "7".into();
+            });
+        }
+        Trick::Pass
+    });
+    let migrator = migrator(&adding("more = \"string\""));
+    let location = table.location_in(&store);
+    migrator.migrate("facts", &location, Target::Newest, IfMissing::Refuse).await.unwrap();
+    assert_eq!((table.newest(), max(&table)), (2, 8));
+    assert_eq!(table.field("more")["metadata"][ID], 8);
+    assert!(table.field("more")["metadata"][NAME].as_str().unwrap().starts_with("col-"));
+    assert_eq!(table.field("id"), mapped("id", "long", 7));
 }

@@ -1,12 +1,15 @@
 //! `enable_features`: the new protocol lists everything that the old one stood for.
 
-use delta_migrate::{IfMissing, Target};
+use std::sync::Arc;
+
+use delta_migrate::{ErrorCode, IfMissing, Target};
 use deltalake::arrow::datatypes::DataType;
 use serde_json::{Value, json};
 
 use super::{Sound, kind, part, sound};
 use crate::support::checkpoint::write_rows;
 use crate::support::rows::read;
+use crate::support::store::{Trick, TrickStore};
 use crate::support::{Log, Table, column, migrator, refused_everywhere, required};
 
 fn log() -> Log {
@@ -231,4 +234,47 @@ async fn a_second_run_asks_for_nothing_more() {
         migrator.migrate("facts", &table.location(), Target::Newest, IfMissing::Refuse).await.unwrap();
     assert_eq!(report.outcome.as_str(), "current");
     assert!(table.files() == before);
+}
+
+#[tokio::test]
+async fn a_protocol_that_another_writer_upgrades_meanwhile_is_built_upon() {
+    let table = Arc::new(log().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |n| {
+        if n == 0 {
+            let theirs = json!({ "minReaderVersion": 3, "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors", "invariants", "appendOnly"] });
+            other.commit_raw(&[json!({ "commitInfo": {} }), json!({ "protocol": theirs })]);
+        }
+        Trick::Pass
+    });
+    let migrator = migrator(&enabling("timestampNtz", NTZ));
+    let location = table.location_in(&store);
+    let report = migrator.migrate("facts", &location, Target::Newest, IfMissing::Refuse).await.unwrap();
+    assert_eq!(report.log_version.unwrap().get(), 2);
+    let protocol = table.action(2, "protocol");
+    assert_eq!(protocol["readerFeatures"], json!(["deletionVectors", "timestampNtz"]));
+    assert_eq!(
+        protocol["writerFeatures"],
+        json!(["deletionVectors", "invariants", "appendOnly", "timestampNtz"])
+    );
+    assert_eq!(table.load().await.version(), Some(2));
+}
+
+/// The gate is asked again: what won may forbid our commit.
+#[tokio::test]
+async fn a_feature_that_comes_meanwhile_and_is_not_handled_stops_the_commit() {
+    let table = Arc::new(log().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        let theirs = json!({ "minReaderVersion": 3, "minWriterVersion": 7,
+            "readerFeatures": ["catalogManaged"], "writerFeatures": ["catalogManaged"] });
+        other.commit_raw(&[json!({ "commitInfo": {} }), json!({ "protocol": theirs })]);
+        Trick::Pass
+    });
+    let migrator = migrator(&enabling("timestampNtz", NTZ));
+    let location = table.location_in(&store);
+    let error = migrator.migrate("facts", &location, Target::Newest, IfMissing::Refuse).await.unwrap_err();
+    assert_eq!((error.code(), table.versions()), (ErrorCode::UnsupportedFeature, vec![0, 1]));
+    assert!(error.message().contains("catalogManaged"), "{error}");
 }
