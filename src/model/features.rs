@@ -251,6 +251,11 @@ fn contradictions(protocol: &Protocol, configuration: &IndexMap<String, String>)
     {
         out.push("delta.enableIcebergCompatV2=true with delta.enableDeletionVectors=true".to_owned());
     }
+    // §Writer Requirements for each IcebergCompat: no other one may be active.
+    let active = ["V1", "V2", "V3"].iter().filter(|v| on(&format!("delta.enableIcebergCompat{v}"))).count();
+    if active > 1 {
+        out.push("two versions of Iceberg compatibility at once".to_owned());
+    }
     if let Some(mode) = mode.filter(|m| !matches!(*m, "name" | "id")) {
         out.push(format!("delta.columnMapping.mode={mode}"));
     }

@@ -93,6 +93,15 @@ fn a_property_without_its_feature_is_refused() {
     let iceberg =
         properties(&[("delta.enableIcebergCompatV2", "true"), ("delta.columnMapping.mode", "name")]);
     assert!(refused(&table(3, 7, Some(&["icebergCompatV2", "columnMapping"])), &iceberg).is_empty());
+    let two = properties(&[
+        ("delta.enableIcebergCompatV1", "true"),
+        ("delta.enableIcebergCompatV2", "true"),
+        ("delta.columnMapping.mode", "name"),
+    ]);
+    assert_eq!(
+        refused(&table(3, 7, Some(&["icebergCompatV1", "icebergCompatV2", "columnMapping"])), &two).len(),
+        1
+    );
     let unmapped = properties(&[("delta.enableIcebergCompatV2", "true")]);
     assert_eq!(refused(&table(3, 7, Some(&["icebergCompatV2"])), &unmapped).len(), 1);
     let odd = properties(&[("delta.columnMapping.mode", "sideways")]);
