@@ -261,7 +261,7 @@ impl Error {
         while let Some(cause) = next {
             let text = cause.to_string();
             let line = crate::model::text::shorten(text.lines().next().unwrap_or_default(), 300);
-            if !line.is_empty() && out.last() != Some(&line) {
+            if !line.is_empty() && !out.iter().any(|said: &String| said.contains(&line)) {
                 out.push(line);
             }
             next = cause.source();

@@ -324,7 +324,9 @@ impl Migrator {
         if plan.namespace == self.namespace.as_str() {
             return Ok(());
         }
-        Err(Error::usage(format!("the plan is for namespace `{}`, not `{}`", plan.namespace, self.namespace)))
+        let message = format!("the plan is for namespace `{}`, not `{}`", plan.namespace, self.namespace);
+        Err(Error::new(ErrorCode::StalePlan, Stage::Plan, message)
+            .with_hint("carry it out with the configuration that it was made with"))
     }
 
     /// What [`Migrator::apply_saved`] would do; writes nothing.
@@ -450,16 +452,19 @@ impl Migrator {
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
-        let reading = read::read(store.as_ref(), Some(&evidence), &stamped);
-        // A store that never answers must not hold up a sink's start, or the tables behind this one.
-        let found = tokio::time::timeout(self.budget.max(LEAST_READ), reading).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
-                .with_hint("nothing was written; run it again, or give it more time"))
-        });
+        let found = self.in_time(read::read(store.as_ref(), Some(&evidence), &stamped)).await;
         match found.map_err(|e| e.with_table(location.uri()))? {
             Found::Table(read) => Ok(Some(read)),
             Found::Nothing => Ok(None),
         }
+    }
+
+    /// A store that never answers must not hold up a sink's start, or the tables behind this one.
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        tokio::time::timeout(self.budget.max(LEAST_READ), work).await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
+                .with_hint("run it again, or give it more time"))
+        })
     }
 
     async fn run(&self, kind: &str, location: &Location, intent: Intent) -> Result<Done, Error> {
@@ -518,7 +523,7 @@ impl fmt::Debug for Migrator {
 }
 
 /// The refusal of a missing table that nobody asked to create.
-fn missing() -> Refusal {
+pub(crate) fn missing() -> Refusal {
     Refusal::new(
         ErrorCode::Missing,
         "there is no table",

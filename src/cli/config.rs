@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+use crate::delta::location::shown;
 use crate::error::Error;
 use crate::model::kind::Adopt;
 use crate::model::kind_file::read_adopt;
@@ -124,7 +125,7 @@ impl<'t> Reader<'t, '_> {
         for item in self.walk.tables(value, "[[tables]]").unwrap_or_default() {
             if let Some((table, at)) = self.table(item) {
                 if tables.iter().any(|other| other.uri == table.uri) {
-                    let found = format!("the table `{}` is listed twice", table.uri);
+                    let found = format!("the table `{}` is listed twice", shown(&table.uri));
                     self.walk.mistake(at, found, "list each table once");
                 }
                 tables.push(table);

@@ -12,8 +12,9 @@ use super::config::{self, Config};
 use super::output::Output;
 use crate::delta::location::{Location, shown};
 use crate::error::{Error, ErrorCode, Stage};
-use crate::migrator::Migrator;
+use crate::migrator::{IfMissing, Migrator, missing};
 use crate::model::kind::{Adopt, Kind};
+use crate::model::plan::{Mode, Plan, Target};
 use crate::model::report::{BatchReport, TableReport};
 use crate::model::text;
 use crate::model::version::Namespace;
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     config: Option<Config>,
     storage: BTreeMap<String, String>,
     kind: Option<String>,
+    /// By `--kind` or `--kind-file`.
+    kind_is_given: bool,
     migrators: Migrators,
 }
 
@@ -38,6 +41,19 @@ pub(crate) struct Job {
     pub(crate) kind: String,
     pub(crate) location: Location,
     pub(crate) migrator: Arc<Migrator>,
+    /// Created only where location and kind were both given.
+    pub(crate) if_missing: IfMissing,
+}
+
+impl Job {
+    /// What would be done, or why nothing may be.
+    pub(crate) async fn plan(&self, target: Target) -> Result<Plan, Error> {
+        let plan = self.migrator.plan(&self.kind, &self.location, target).await?;
+        if plan.mode() == Mode::Create && self.if_missing == IfMissing::Refuse {
+            return Err(missing().at(Stage::Plan).with_table(self.location.uri()));
+        }
+        Ok(plan)
+    }
 }
 
 const CONFIG_FILE: &str = "delta-migrate.toml";
@@ -52,11 +68,12 @@ impl Context {
         let config = read_config(global, own.is_some())?;
         let mut storage = config.as_ref().map(|c| c.storage.clone()).unwrap_or_default();
         for option in &global.storage_option {
-            let (key, value) = option.split_once('=').ok_or_else(|| {
-                // The text is not repeated: it may be a secret.
-                Error::usage("--storage-option wants KEY=VALUE")
-                    .with_hint("the text before the first `=` is the key")
-            })?;
+            let (key, value) =
+                option.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+                    // The text is not repeated: it may be a secret.
+                    Error::usage("--storage-option wants KEY=VALUE")
+                        .with_hint("the text before the first `=` is the key")
+                })?;
             storage.insert(key.to_owned(), value.to_owned());
         }
         let migrators = match own {
@@ -69,7 +86,8 @@ impl Context {
             }
             None => stock_migrators(global, config.as_ref(), budget)?,
         };
-        Ok(Self { config, storage, kind: global.kind.clone(), migrators })
+        let kind_is_given = global.kind.is_some() || !global.kind_file.is_empty();
+        Ok(Self { config, storage, kind: global.kind.clone(), kind_is_given, migrators })
     }
 
     pub(crate) fn migrator(&self) -> &Arc<Migrator> {
@@ -88,12 +106,29 @@ impl Context {
                     return Err(Error::usage("the configuration lists no tables")
                         .with_hint("name a table, or list tables under [[tables]]"));
                 }
+                self.check_kinds(config)?;
                 config.tables.iter().map(|t| self.listed(t)).collect()
             }
             named => named.iter().map(|t| self.named(t)).collect(),
         };
         let mut seen = std::collections::BTreeSet::new();
         Ok(named?.into_iter().filter(|j| seen.insert(j.location.uri().to_owned())).collect())
+    }
+
+    /// Every kind that the configuration names must be there; all that are not are told together.
+    fn check_kinds(&self, config: &Config) -> Result<(), Error> {
+        let unknown = |t: &&config::TableEntry| self.migrator().kind(&t.kind).is_err();
+        let lines: Vec<String> = config
+            .tables
+            .iter()
+            .filter(unknown)
+            .map(|t| format!("table `{}` is of kind `{}`, which there is not", shown(&t.uri), t.kind))
+            .collect();
+        if lines.is_empty() || self.kind.is_some() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.migrator().kind_names().collect();
+        Err(Error::usage(lines.join("\n")).with_hint(format!("there is {}", text::list(&names))))
     }
 
     /// One table of the command line.
@@ -104,7 +139,9 @@ impl Context {
         let kind = self.kind_of(table)?;
         self.migrator().kind(&kind)?;
         let location = self.location(table, &BTreeMap::new())?;
-        Ok(Job { kind, location, migrator: self.migrator().clone() })
+        // A mistyped name beside a configuration of one kind must not make a table.
+        let if_missing = if self.kind_is_given { IfMissing::Create } else { IfMissing::Refuse };
+        Ok(Job { kind, location, migrator: self.migrator().clone(), if_missing })
     }
 
     /// A location whose kind does not matter.
@@ -140,7 +177,8 @@ impl Context {
             None => self.migrator().clone(),
         };
         migrator.kind(&kind)?;
-        Ok(Job { kind, location: self.location(&entry.uri, &entry.storage)?, migrator })
+        let location = self.location(&entry.uri, &entry.storage)?;
+        Ok(Job { kind, location, migrator, if_missing: IfMissing::Create })
     }
 
     fn location(&self, uri: &str, own: &BTreeMap<String, String>) -> Result<Location, Error> {
@@ -244,8 +282,13 @@ fn read_kinds(global: &Global, config: Option<&Config>) -> Result<Vec<Kind>, Err
     let (mut kinds, mut mistakes) = (Vec::new(), Vec::new());
     for file in &files {
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file)
-            .map_err(|e| Error::usage(format!("kind file `{name}` can't be read")).with_source(e))?;
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => {
+                mistakes.push(format!("kind file `{name}` can't be read: {error}"));
+                continue;
+            }
+        };
         match Kind::from_toml_file(&text, &name) {
             Ok(kind) => kinds.push(kind),
             Err(error) => mistakes.push(error.message().to_owned()),
@@ -263,7 +306,9 @@ fn kind_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
-        if path.extension().is_some_and(|e| e == "toml") {
+        // Editors and file systems keep hidden copies beside a file.
+        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if path.extension().is_some_and(|e| e == "toml") && !hidden {
             files.push(path);
         }
     }
@@ -323,5 +368,5 @@ pub(crate) fn job_of_plan(context: &Context, uri: &str, kind: &str) -> Result<Jo
             .with_hint("make the plan anew with `delta-migrate plan -o FILE`, or bring the kind back")
             .with_table(uri)
     })?;
-    Ok(Job { kind: kind.to_owned(), location, migrator })
+    Ok(Job { kind: kind.to_owned(), location, migrator, if_missing: IfMissing::Create })
 }

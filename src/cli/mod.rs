@@ -60,13 +60,19 @@ fn start(own: Option<Migrator>) -> ExitCode {
     let output = Output::new(global.format);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(&global, command, own, &output)),
+        Ok(runtime) => {
+            let ended = runtime.block_on(dispatch(&global, command, own, &output));
+            // A read of a file system that never answers must not hold up the exit.
+            runtime.shutdown_background();
+            ended
+        }
         Err(error) => Err(Error::usage("the runtime can't be started").with_source(error)),
     };
     let exit = ended.unwrap_or_else(|error| {
         output.setup_error(&error);
         Exit::Usage
     });
+    let exit = if exit == Exit::Fine && output.has_failed() { Exit::Errors } else { exit };
     ExitCode::from(exit as u8)
 }
 
@@ -102,6 +108,11 @@ fn log_to_stderr(global: &Global) {
         _ => "delta_migrate=trace",
     };
     let filter = EnvFilter::try_from_env("DELTA_MIGRATE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // deltalake prints locations and options as they were given, secrets included.
+    let filter = ["deltalake_core=info", "delta_kernel=info", "buoyant_kernel=info"]
+        .iter()
+        .filter_map(|d| d.parse().ok())
+        .fold(filter, EnvFilter::add_directive);
     let colour = matches!(
         anstream::AutoStream::choice(&std::io::stderr()),
         anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi

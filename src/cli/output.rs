@@ -1,6 +1,7 @@
 //! stdout is data; everything else goes to stderr.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -16,11 +17,12 @@ use crate::model::report::{BatchReport, ErrorReport};
 /// Where a command's results go, and in which form.
 pub(crate) struct Output {
     format: Format,
+    failed: AtomicBool,
 }
 
 impl Output {
     pub(crate) fn new(format: Format) -> Self {
-        Self { format }
+        Self { format, failed: AtomicBool::new(false) }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -33,15 +35,24 @@ impl Output {
     }
 
     /// Text for people or shells on stdout.
-    #[allow(clippy::print_stdout)]
     pub(crate) fn text(&self, text: &str) {
-        anstream::print!("{text}");
+        if let Err(error) =
+            anstream::stdout().write_all(text.as_bytes()).and_then(|()| anstream::stdout().flush())
+            && !self.failed.swap(true, Ordering::Relaxed)
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            self.note(&format!("stdout can't be written: {error}"));
+        }
     }
 
-    /// A remark for people on stderr.
-    #[allow(clippy::print_stderr)]
+    /// A remark for people on stderr; one that can't be written is lost.
     pub(crate) fn note(&self, text: &str) {
-        anstream::eprintln!("{text}");
+        let _ = writeln!(anstream::stderr(), "{text}");
+    }
+
+    /// Whether results were lost because stdout could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// A JSON document on stdout.

@@ -24,9 +24,9 @@ pub(crate) async fn run(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let (exit, plans) = show("plan", &context, &args.tables, target(args.target), output).await?;
-    if let Some(file) = &args.out {
-        save(file, plans)?;
+    let out = args.out.as_deref();
+    let (exit, plans) = show("plan", &context, &args.tables, target(args.target), out, output).await?;
+    if let Some(file) = out {
         output.note(&format!("→ carry it out with `delta-migrate apply --plan {}`", file.display()));
     } else if exit == Exit::Fine && plans.iter().any(|p| !p.is_noop()) && !output.is_json() {
         output.note("→ `delta-migrate apply` does it");
@@ -66,6 +66,7 @@ pub(crate) async fn show(
     context: &Context,
     tables: &Tables,
     target: Target,
+    out: Option<&Path>,
     output: &Output,
 ) -> Result<(Exit, Vec<SavedPlan>), Error> {
     let jobs = context.jobs(tables)?;
@@ -75,7 +76,7 @@ pub(crate) async fn show(
     let report = each(command, jobs, tables.concurrency, output, |job| {
         let made = &made;
         async move {
-            let plan = job.migrator.plan(&job.kind, &job.location, target).await?;
+            let plan = job.plan(target).await?;
             let newest = job.migrator.kind(&job.kind)?.newest();
             let report = TableReport::of_plan(job.location.uri(), &plan, newest);
             if let Ok(mut made) = made.lock() {
@@ -88,6 +89,10 @@ pub(crate) async fn show(
     let mut made = made.into_inner().unwrap_or_default();
     made.sort_by_key(|(uri, _)| order.iter().position(|o| o == uri));
     let saved: Vec<SavedPlan> = made.iter().map(|(uri, plan)| SavedPlan::of(plan, uri)).collect();
+    // Before anything is printed, so that what is printed is one document, whatever happens.
+    if let Some(file) = out {
+        save(file, saved.clone())?;
+    }
     if output.is_json() {
         output.json(&WithPlans { report: &report, plans: &saved });
         return Ok((if report.has_errors() { Exit::Errors } else { Exit::Fine }, saved));

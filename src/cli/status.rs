@@ -6,6 +6,8 @@ use super::context::{Context, each};
 use super::output::Output;
 use crate::error::Error;
 use crate::migrator::Migrator;
+use crate::model::plan::Target;
+use crate::model::report::TableReport;
 
 pub(crate) async fn run(
     global: &Global,
@@ -16,7 +18,8 @@ pub(crate) async fn run(
     let context = Context::load(global, own, None)?;
     let jobs = context.jobs(&args.tables)?;
     let report = each("status", jobs, args.tables.concurrency, output, |job| async move {
-        job.migrator.status(&job.kind, &job.location).await
+        let plan = job.plan(Target::Newest).await?;
+        Ok(TableReport::of_plan(job.location.uri(), &plan, job.migrator.kind(&job.kind)?.newest()))
     })
     .await;
     let exit = output.batch(&report);

@@ -30,6 +30,9 @@ pub(crate) enum CommitOutcome {
 /// How often the same bytes are sent again after an answer that says they did not land.
 const RESENDS: usize = 5;
 
+/// How long a look at the entry may take even where the budget is spent.
+const LEAST_LOOK: Duration = Duration::from_secs(10);
+
 /// The log stores whose commits are known to be conditional puts; others may overwrite an entry.
 const KNOWN_LOG_STORES: [&str; 2] = ["DefaultLogStore", "S3LogStore"];
 
@@ -67,7 +70,12 @@ pub(crate) async fn commit(
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        match read_entry(location.store().as_ref(), version, commit_id).await {
+        let store = location.store();
+        let look = read_entry(store.as_ref(), version, commit_id);
+        let Ok(found) = tokio::time::timeout(budget.left().max(LEAST_LOOK), look).await else {
+            return Err(unknown(version, failure));
+        };
+        match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
             Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
             Ok(Entry::Absent) => {

@@ -13,6 +13,7 @@ use super::read::{self, Found};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::history::entries;
 use crate::model::state::keys;
+use crate::model::text::{clean, shorten};
 use crate::model::version::{LogVersion, Namespace};
 
 /// How many commits are fetched at the same time.
@@ -28,6 +29,9 @@ pub struct HistoryReport {
     pub namespace: String,
     /// The table's own record (`<ns>.schema_history`), oldest first; it outlives log retention.
     pub record: Vec<Value>,
+    /// The record's text where it is no JSON array of objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     /// The migrating commits that are still in the log, oldest first.
     pub log: Vec<LoggedMigration>,
 }
@@ -67,7 +71,11 @@ pub(crate) async fn read_history(namespace: &Namespace, location: &Location) -> 
         );
     };
     let record = found.state.metadata.configuration.get(&namespace.property(keys::HISTORY));
-    let record = record.and_then(|text| entries(text)).unwrap_or_default();
+    let (record, unreadable) = match record.map(|text| (text, entries(text))) {
+        None => (Vec::new(), None),
+        Some((_, Some(entries))) => (entries, None),
+        Some((text, None)) => (Vec::new(), Some(text.clone())),
+    };
     let versions = commit_versions(store.as_ref()).await?;
     let log: Vec<Option<LoggedMigration>> = stream::iter(versions)
         .map(|version| logged(store.as_ref(), namespace, version))
@@ -78,6 +86,7 @@ pub(crate) async fn read_history(namespace: &Namespace, location: &Location) -> 
         uri: location.uri().to_owned(),
         namespace: namespace.to_string(),
         record,
+        unreadable,
         log: log.into_iter().flatten().collect(),
     })
 }
@@ -155,16 +164,20 @@ fn of_commit_info(line: &Value, namespace: &Namespace, version: u64) -> Option<L
 
 impl fmt::Display for HistoryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { uri, namespace, record, log } = self;
+        let Self { uri, namespace, record, log, unreadable: _ } = self;
         writeln!(f, "{uri} (namespace {namespace})")?;
         writeln!(f, "\nThe table's own record, which outlives log retention:")?;
         if record.is_empty() {
-            writeln!(f, "  nothing: no program has kept a record in this namespace")?;
+            let why = self.unreadable.as_ref().map_or_else(
+                || "none in this namespace".to_owned(),
+                |text| format!("it can't be read: `{}`", shorten(text, 60)),
+            );
+            writeln!(f, "  {why}")?;
         }
         for entry in record {
             let text = |key: &str| match entry.get(key) {
-                Some(Value::String(text)) => text.clone(),
-                Some(other) => other.to_string(),
+                Some(Value::String(text)) => shorten(text, 300),
+                Some(other) => shorten(&other.to_string(), 300),
                 None => "?".to_owned(),
             };
             write!(
@@ -198,10 +211,10 @@ impl fmt::Display for HistoryReport {
                 "  {at}  log version {log_version}: {how} as {kind}, version {from} → {to}, by {release}"
             )?;
             for migration in migrations {
-                writeln!(f, "      {migration}")?;
+                writeln!(f, "      {}", clean(migration))?;
             }
             if let Some(why) = why {
-                writeln!(f, "      why: {why}")?;
+                writeln!(f, "      why: {}", clean(why))?;
             }
         }
         Ok(())

@@ -113,6 +113,10 @@ fn parse(text: &str) -> Result<Url, Error> {
     }
     if text.contains("://") {
         let url = Url::parse(text).map_err(|e| wrong("it is no URL").with_source(e))?;
+        if url.scheme() == "file" && (url.query().is_some() || url.fragment().is_some()) {
+            return Err(wrong("`?` and `#` end a URL's path")
+                .with_hint("write them as %3F and %23, or give the path without file://"));
+        }
         // As a folder, so that log paths are joined below it.
         return match url.path().ends_with('/') {
             true => Ok(url),
@@ -122,6 +126,12 @@ fn parse(text: &str) -> Result<Url, Error> {
                 Ok(url)
             }
         };
+    }
+    if let Some((scheme, _)) = text.split_once(":/").filter(|(scheme, _)| is_scheme(scheme)) {
+        return Err(wrong("a URL has two slashes after its scheme").with_hint(format!("write {scheme}://…")));
+    }
+    if Path::new(text).components().any(|c| c.as_os_str() == "~") {
+        return Err(wrong("`~` is a name like any other here").with_hint("write the path of the home folder"));
     }
     let path = std::path::absolute(Path::new(text)).map_err(|e| wrong("it is no path").with_source(e))?;
     Url::from_directory_path(without_parents(&path)).map_err(|()| wrong("it can't be written as a file URL"))
@@ -133,6 +143,11 @@ pub(crate) fn shown(text: &str) -> String {
         None => text.to_owned(),
         Some((scheme, _)) => Url::parse(text).map_or_else(|_| format!("{scheme}://…"), |url| redacted(&url)),
     }
+}
+
+/// Two letters at least: one alone is a drive.
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1 && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
 /// The path without `..`, which object stores do not take; links on the way are followed first, as
@@ -186,7 +201,17 @@ mod tests {
 
     #[test]
     fn locations_that_can_not_be_opened_are_refused_at_once() {
-        for text in ["", "  ", "nonsense://x/y", "http://[bad"] {
+        for text in [
+            "",
+            "  ",
+            "nonsense://x/y",
+            "http://[bad",
+            "file:/tmp/t",
+            "~/t",
+            "a/~/t",
+            "file:///t/a#b",
+            "file:///t/a?b",
+        ] {
             assert_eq!(Location::new(text, HashMap::new()).unwrap_err().code(), ErrorCode::Usage, "{text}");
         }
     }

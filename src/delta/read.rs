@@ -222,7 +222,9 @@ struct Want<'a> {
 }
 
 async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> Result<Found, Fault> {
-    let listing = listing::list(store, hint).await?;
+    let mut listing = listing::list(store, hint).await?;
+    listing.fill_gaps(store).await?;
+    let listing = listing;
     // A hint may be older than the log or name what is gone; then the whole log says how it is.
     if hint.is_some() && !listing.has_checkpoint() {
         return Err(Fault::Torn(corrupt(format!("`{LOG}` has no checkpoint where its hint says"))));

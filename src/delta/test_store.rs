@@ -62,11 +62,12 @@ pub(crate) struct RecordingStore {
     inner: Arc<dyn ObjectStore>,
     requests: Mutex<Vec<Request>>,
     before: Option<Interference>,
+    hidden: Option<String>,
 }
 
 impl RecordingStore {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, requests: Mutex::default(), before: None }
+        Self { inner, requests: Mutex::default(), before: None, hidden: None }
     }
 
     /// Runs before each request; an error is the request's answer.
@@ -75,6 +76,12 @@ impl RecordingStore {
         interference: impl Fn(&Request) -> Option<object_store::Error> + Send + Sync + 'static,
     ) -> Self {
         self.before = Some(Box::new(interference));
+        self
+    }
+
+    /// Leaves an object out of every listing, though a get finds it.
+    pub(crate) fn hide(mut self, path: &str) -> Self {
+        self.hidden = Some(path.to_owned());
         self
     }
 
@@ -103,7 +110,13 @@ impl RecordingStore {
         list: impl FnOnce() -> BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         match self.record(Verb::List, prefix.map(Path::as_ref).unwrap_or_default()) {
-            Ok(()) => list(),
+            Ok(()) => {
+                let hidden = self.hidden.clone();
+                let shown = move |meta: &Result<ObjectMeta>| {
+                    meta.as_ref().map_or(true, |m| Some(m.location.as_ref()) != hidden.as_deref())
+                };
+                list().filter(move |meta| std::future::ready(shown(meta))).boxed()
+            }
             Err(e) => stream::once(async move { Err(e) }).boxed(),
         }
     }

@@ -144,7 +144,7 @@ pub(super) async fn run(
         report.attempts = attempts;
         let Some(planned) = made.commits.first() else { return Ok(Done { report }) };
         // The entry that was read must still be there, or a gap or another table would be built upon.
-        if !is_still(location, found.as_ref()).await? {
+        if !migrator.in_time(is_still(location, found.as_ref())).await? {
             attempts += 1;
             lost(&budget, attempts, "a writer that replaced the newest log entry")?;
             pause(&mut waits, &budget).await;
@@ -153,7 +153,8 @@ pub(super) async fn run(
         }
         attempts += 1;
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
-        let moment = moment(migrator, Utc::now(), previous_timestamp(location, state).await?);
+        let moment =
+            moment(migrator, Utc::now(), migrator.in_time(previous_timestamp(location, state)).await?);
         let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
                 .with_hint("nothing was written; please report this with the table's newest metaData action")
@@ -161,7 +162,7 @@ pub(super) async fn run(
         match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
             CommitOutcome::Landed => {
                 // After the entry stands, no failure can take it back: only another identity counts.
-                if let Ok(false) = is_still(location, found.as_ref()).await
+                if let Ok(false) = migrator.in_time(is_still(location, found.as_ref())).await
                     && !is_same_table(migrator, kind, location, found.as_ref()).await
                 {
                     return Err(changed().with_committed(version.get()));
@@ -206,9 +207,10 @@ async fn again(
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
     let before = read.tip.clone();
-    let (read, since) = read::read_on(store.as_ref(), read, Some(&evidence), &stamped).await?;
+    let (read, since) =
+        migrator.in_time(read::read_on(store.as_ref(), read, Some(&evidence), &stamped)).await?;
     // What was read on belongs to the same log only if the entry before it is still the same.
-    if !read::is_still(store.as_ref(), &before).await? {
+    if !migrator.in_time(read::is_still(store.as_ref(), &before)).await? {
         pause(waits, budget).await;
         return migrator.read(kind, location).await;
     }
@@ -290,7 +292,16 @@ pub(super) async fn previous_timestamp(
     if !duties.in_commit_timestamp {
         return Ok(None);
     }
-    timestamps::in_commit_timestamp(location.store().as_ref(), state.log_version).await.map(Some)
+    let previous = timestamps::in_commit_timestamp(location.store().as_ref(), state.log_version).await?;
+    if previous == i64::MAX {
+        return Err(Error::new(
+            ErrorCode::CorruptLog,
+            Stage::Read,
+            "no in-commit timestamp is above the last one",
+        )
+        .with_hint("repair the log with the engine that writes the table; nothing was changed"));
+    }
+    Ok(Some(previous))
 }
 
 fn moment(migrator: &Migrator, now: DateTime<Utc>, previous: Option<i64>) -> Moment {

@@ -164,8 +164,15 @@ pub(crate) fn assess(namespace: &Namespace, kind: &Kind, state: Option<&TableSta
             }
         }
     };
-    let features = features::refused(&state.protocol, &state.metadata.configuration);
+    let features = refused_features(state);
     if features.is_empty() { pending } else { Assessment::Unsupported { features } }
+}
+
+/// Everything about a table that forbids a commit of ours.
+pub(crate) fn refused_features(state: &TableState) -> Vec<String> {
+    let mut refused = features::refused(&state.protocol, &state.metadata.configuration);
+    refused.extend(features::unlisted_types(&state.protocol, &state.columns));
+    refused
 }
 
 /// The kind stamp decides; without one, the columns of `identified_by` do.
@@ -313,7 +320,10 @@ impl Assessment {
             ),
             Self::NotThisKind { expected, found } => not_this_kind(expected, found),
             Self::TooNew { min_version, known, raised_by } => {
-                let by = raised_by.as_ref().map(|r| format!(", raised by release `{r}`")).unwrap_or_default();
+                let by = raised_by
+                    .as_ref()
+                    .map(|r| format!(", raised by release `{}`", text::shorten(r, 64)))
+                    .unwrap_or_default();
                 refuse(
                     ErrorCode::TooNew,
                     format!(
@@ -383,8 +393,8 @@ impl Assessment {
 fn not_this_kind(expected: &str, found: &FoundKind) -> Option<Refusal> {
     let (message, hint) = match found {
         FoundKind::Stamp(stamp) => (
-            format!("the table is of kind `{stamp}`, not `{expected}`"),
-            format!("name it as kind `{stamp}`, or check the location"),
+            format!("the table is of kind `{}`, not `{expected}`", text::shorten(stamp, 64)),
+            format!("name it as kind `{}`, or check the location", text::shorten(stamp, 64)),
         ),
         FoundKind::WithoutColumns(columns) => (
             format!("the table is not of kind `{expected}`: it lacks {}", text::list(columns)),

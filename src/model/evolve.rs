@@ -336,11 +336,12 @@ impl Evolution {
     /// The highest id that was given belongs to the same commit as the fields that got them.
     fn note_ids(&mut self, path: &ColumnPath) -> Result<(), Refusal> {
         let Some(mapping) = &self.mapping else { return Ok(()) };
-        if mapping.is_spent() {
+        if let Some(trouble) = mapping.trouble() {
             return Err(Refusal::new(
                 ErrorCode::UnsupportedFeature,
-                format!("`{path}` can't be added: the table's column ids are spent"),
-                "recreate the table; column ids are 32-bit numbers that are never used twice",
+                format!("`{path}` can't be added: {trouble}"),
+                "column ids are 32-bit numbers that are never used twice; repair the table's column mapping, or \
+                 recreate the table",
             ));
         }
         self.properties.insert(MAX_COLUMN_ID.to_owned(), Some(mapping.highest().to_string()));

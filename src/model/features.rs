@@ -195,6 +195,54 @@ impl Protocol {
     }
 }
 
+/// Columns whose types need a feature that the protocol does not list: no engine opens such a table.
+pub(crate) fn unlisted_types(protocol: &Protocol, columns: &[Field]) -> Vec<String> {
+    let mut out = BTreeSet::new();
+    for primitive in columns.iter().flat_map(|f| f.data_type.primitives()) {
+        let (name, features): (&str, &[&str]) = match primitive {
+            Primitive::TimestampNtz => ("timestamp_ntz", &["timestampNtz"]),
+            Primitive::Variant => ("variant", &["variantType", "variantType-preview"]),
+            Primitive::Other(name) if name.starts_with("geo") => (name, &["geospatial"]),
+            Primitive::Other(name) if name == "timestamp_nanos" => (name, &["timestampNanos"]),
+            _ => continue,
+        };
+        if let Some(wanted) = features.first().filter(|_| !features.iter().any(|f| protocol.has(f))) {
+            out.insert(format!("a column of type {name} without the feature {wanted}"));
+        }
+    }
+    out.into_iter().collect()
+}
+
+/// Versions and lists of a protocol action that do not go together (§Protocol Evolution).
+fn malformed(protocol: &Protocol) -> Vec<String> {
+    let Protocol { min_reader, min_writer, reader_features, writer_features } = protocol;
+    let mut out = Vec::new();
+    let mut if_so = |so: bool, what: String| {
+        if so {
+            out.push(what);
+        }
+    };
+    if_so(*min_reader < 1, format!("reader version {min_reader}"));
+    if_so(*min_writer < 1, format!("writer version {min_writer}"));
+    if_so(
+        *min_reader == MAX_READER && reader_features.is_none(),
+        "reader version 3 without readerFeatures".into(),
+    );
+    if_so(
+        *min_writer == MAX_WRITER && writer_features.is_none(),
+        "writer version 7 without writerFeatures".into(),
+    );
+    if_so(
+        *min_reader == MAX_READER && *min_writer < MAX_WRITER,
+        format!("reader version 3 with writer version {min_writer}"),
+    );
+    let writers: BTreeSet<&String> = writer_features.iter().flatten().collect();
+    for feature in reader_features.iter().flatten().filter(|f| !writers.contains(f)) {
+        if_so(*min_writer >= MAX_WRITER, format!("{feature} in readerFeatures alone"));
+    }
+    out
+}
+
 /// Everything about a table's protocol and properties that forbids a commit of ours; empty if none.
 pub(crate) fn refused(protocol: &Protocol, configuration: &IndexMap<String, String>) -> Vec<String> {
     let mut refused = Vec::new();
@@ -210,6 +258,7 @@ pub(crate) fn refused(protocol: &Protocol, configuration: &IndexMap<String, Stri
             Some((_, Rule::Refuse)) | None => refused.push(feature.to_owned()),
         }
     }
+    refused.extend(malformed(protocol));
     refused.extend(contradictions(protocol, configuration));
     refused
 }

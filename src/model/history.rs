@@ -65,7 +65,7 @@ pub(crate) fn append(existing: &[Value], entry: &Entry<'_>) -> String {
     all.push(serde_json::to_value(entry).unwrap_or_default());
     // Each entry costs its own characters and a comma or bracket.
     let length = |v: &Value| v.to_string().chars().count() + 1;
-    let floor = all.iter().rposition(|v| v.get("floor").is_some());
+    let floor = raising(&all);
     let mut left = MOST.saturating_sub(1 + floor.and_then(|i| all.get(i)).map_or(0, length));
     let mut kept = Vec::new();
     for (i, value) in all.iter().enumerate().rev() {
@@ -89,11 +89,25 @@ pub(crate) fn append(existing: &[Value], entry: &Entry<'_>) -> String {
     serde_json::to_string(&kept).unwrap_or_default()
 }
 
-/// The release that raised the floor to at least `floor`, as far as the history remembers.
+/// The entry that raised the floor last. One that lowered it carries a floor as well.
+fn raising(entries: &[Value]) -> Option<usize> {
+    let floor = |v: &Value| v.get("floor").and_then(Value::as_u64);
+    let (mut now, mut found) = (0, None);
+    for (i, raised) in entries.iter().enumerate().filter_map(|(i, v)| Some((i, floor(v)?))) {
+        if raised > now {
+            found = Some(i);
+        }
+        now = raised;
+    }
+    found
+}
+
+/// The release that raised the floor to `floor`, as far as the history remembers.
 pub(crate) fn raised_by(history: Option<&str>, floor: MinVersion) -> Option<String> {
     let entries = entries(history?)?;
-    let raised = |v: &&Value| v.get("floor").and_then(Value::as_u64) == Some(u64::from(floor.get()));
-    entries.iter().rev().find(raised)?.get("by")?.as_str().map(str::to_owned)
+    let entry = entries.get(raising(&entries)?)?;
+    let same = entry.get("floor").and_then(Value::as_u64) == Some(u64::from(floor.get()));
+    entry.get("by").filter(|_| same)?.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -145,5 +159,14 @@ mod tests {
         for broken in ["", "{}", "[1]", "[{]", "null"] {
             assert_eq!(entries(broken), None, "{broken}");
         }
+    }
+
+    #[test]
+    fn the_release_that_lowered_the_floor_did_not_raise_it() {
+        let text = append(&[], &entry(9, "raiser", Some(9)));
+        let text = append(&entries(&text).unwrap(), &entry(9, "mender", Some(5)));
+        assert_eq!(raised_by(Some(&text), MinVersion::new(5)), None);
+        let text = append(&entries(&text).unwrap(), &entry(9, "raiser 2", Some(6)));
+        assert_eq!(raised_by(Some(&text), MinVersion::new(6)).as_deref(), Some("raiser 2"));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::state::TableState;
+use super::text::shorten;
 use super::types::{DataType, Field, type_json};
 
 /// The property that holds the highest id ever given.
@@ -19,6 +20,8 @@ const PARQUET_NESTED_IDS: &str = "parquet.field.nested.ids";
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping {
     highest: i64,
+    /// An id of the table that is no 32-bit number.
+    trouble: Option<String>,
     /// Makes physical names unique to this commit, without randomness in the pure core.
     seed: String,
     /// Whether the elements of arrays and maps get ids as well.
@@ -26,19 +29,24 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// The mapping of a table whose column mapping is on; none where the ids are spent.
+    /// The mapping of a table whose column mapping is on.
     pub(crate) fn of(state: &TableState, nested: bool) -> Self {
-        let property = state.metadata.configuration.get(MAX_COLUMN_ID).and_then(|v| v.parse::<i64>().ok());
-        let schema: Value = parse(&state.metadata.schema_text);
-        let mut highest = property.unwrap_or(0);
-        highest_id(&schema, &mut highest);
+        let mut ids = Ids::default();
+        if let Some(text) = state.metadata.configuration.get(MAX_COLUMN_ID) {
+            match text.parse::<i32>() {
+                Ok(id) => ids.highest = i64::from(id),
+                Err(_) => ids.trouble = Some(format!("`{MAX_COLUMN_ID}` is `{}`", shorten(text, 60))),
+            }
+        }
+        ids.walk(&parse(&state.metadata.schema_text));
+        let Ids { highest, trouble } = ids;
         let seed = format!("{}\n{}", state.metadata.id, state.log_version);
-        Self { highest, seed, nested }
+        Self { highest, trouble, seed, nested }
     }
 
     /// The mapping of a table that is created.
     pub(crate) fn of_new_table(table_id: &str) -> Self {
-        Self { highest: 0, seed: table_id.to_owned(), nested: false }
+        Self { highest: 0, trouble: None, seed: table_id.to_owned(), nested: false }
     }
 
     /// The highest id given so far.
@@ -46,9 +54,10 @@ impl Mapping {
         self.highest
     }
 
-    /// Ids are 32-bit numbers.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.highest > i64::from(i32::MAX)
+    /// Why no id can be given; ids are 32-bit numbers.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let spent = self.highest > i64::from(i32::MAX);
+        self.trouble.clone().or_else(|| spent.then(|| "the table's column ids are spent".to_owned()))
     }
 
     /// The JSON of a new field, with an id and a physical name for it and for every field inside.
@@ -129,23 +138,38 @@ fn parse(text: &str) -> Value {
     serde::Deserialize::deserialize(&mut de).unwrap_or_default()
 }
 
-/// Looks at every id in a schema, those of array and map parts included.
-fn highest_id(value: &Value, highest: &mut i64) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                match (key.as_str(), value) {
-                    (ID, id) => *highest = (*highest).max(id.as_i64().unwrap_or(0)),
-                    (NESTED_IDS | PARQUET_NESTED_IDS, Value::Object(ids)) => {
-                        let ids = ids.values().filter_map(Value::as_i64);
-                        *highest = ids.fold(*highest, i64::max);
+/// The ids of a schema, those of array and map parts included.
+#[derive(Default)]
+struct Ids {
+    highest: i64,
+    /// An id that is no 32-bit number.
+    trouble: Option<String>,
+}
+
+impl Ids {
+    fn see(&mut self, key: &str, id: &Value) {
+        match id.as_i64().and_then(|id| i32::try_from(id).ok()) {
+            Some(id) => self.highest = self.highest.max(i64::from(id)),
+            None => self.trouble = Some(format!("a `{key}` is `{}`", shorten(&id.to_string(), 60))),
+        }
+    }
+
+    fn walk(&mut self, value: &Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    match (key.as_str(), value) {
+                        (ID, id) => self.see(ID, id),
+                        (NESTED_IDS | PARQUET_NESTED_IDS, Value::Object(ids)) => {
+                            ids.values().for_each(|id| self.see(key, id));
+                        }
+                        (_, value) => self.walk(value),
                     }
-                    (_, value) => highest_id(value, highest),
                 }
             }
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item)),
+            _ => {}
         }
-        Value::Array(items) => items.iter().for_each(|item| highest_id(item, highest)),
-        _ => {}
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub use repair::Repair;
 pub(crate) use repair::{plan_baseline, plan_repair};
 
-use super::assess::{Assessment, adoption, assess};
+use super::assess::{Assessment, adoption, assess, refused_features};
 use super::digest::ChainDigest;
 use super::evolve::{Change, Evolution, NameRules, unsupported};
 use super::features::{self, Protocol};
@@ -278,7 +278,7 @@ fn reach(kind: &Kind, from: SchemaVersion, target: Target) -> Result<SchemaVersi
 
 /// The features of the table, for a commit that assessment did not ask about.
 fn check_gate(state: &TableState) -> Result<(), Refusal> {
-    let features = features::refused(&state.protocol, &state.metadata.configuration);
+    let features = refused_features(state);
     if features.is_empty() { Ok(()) } else { Err(unsupported_features(features)) }
 }
 

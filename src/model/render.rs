@@ -131,8 +131,7 @@ fn change_line(change: &Change) -> (char, String) {
 }
 
 fn quoted(value: &str) -> String {
-    let one_line = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
-    format!("\"{}\"", text::shorten(&one_line, 80))
+    format!("\"{}\"", text::shorten(&value.replace('\\', "\\\\"), 80))
 }
 
 /// A batch: refused and failed tables first, each with its next step; then the others; then the count.
@@ -187,7 +186,7 @@ fn shorten_uris(tables: &[&TableReport]) -> Vec<String> {
             shared.rfind('/').map_or(0, |i| i + 1)
         }
     };
-    tables.iter().map(|t| t.uri.get(common..).unwrap_or(&t.uri).to_owned()).collect()
+    tables.iter().map(|t| text::clean(t.uri.get(common..).unwrap_or(&t.uri))).collect()
 }
 
 fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Palette) -> String {
@@ -199,9 +198,9 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
     let gap = " ".repeat(10);
     match (error, from, to) {
         (Some(error), _, _) => {
-            let mut out = format!("{head}  {}: {}", error.code, error.message);
+            let mut out = format!("{head}  {}: {}", error.code, text::clean(&error.message));
             for cause in &error.causes {
-                let _ = write!(out, "\n{gap}{dim}because: {cause}{reset}");
+                let _ = write!(out, "\n{gap}{dim}because: {}{reset}", text::clean(cause));
             }
             if let Some(hint) = &error.hint {
                 let _ = write!(out, "\n{gap}→ {hint}");

@@ -137,7 +137,7 @@ impl SavedPlan {
         } else if base.map(|b| &b.fingerprint) != self.fingerprint.as_ref() {
             Some("the table's protocol, schema or configuration changed")
         } else if made.chain.to_string() != self.chain || made.to != self.to || made.from != self.from {
-            Some("the kind's chain changed")
+            Some("the kind's chain, or the plan's versions, changed")
         } else if made.mode != self.mode {
             Some("the work is of another mode now")
         } else {

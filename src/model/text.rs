@@ -1,11 +1,20 @@
 //! Small helpers for text that people read.
 
-/// `text`, or its first `most` characters and an ellipsis.
+/// `text`, or its first `most` characters and an ellipsis, on one line.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", &text[..at]),
+        None => clean(text),
+        Some((at, _)) => format!("{}…", clean(&text[..at])),
     }
+}
+
+/// `text` without characters that move a terminal's cursor or forge lines: each as an escape.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
 }
 
 /// `1 file`, `2 files`.
@@ -15,7 +24,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 
 /// `` `a`, `b` and `c` ``.
 pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
-    let quoted: Vec<String> = items.iter().map(|i| format!("`{}`", i.as_ref())).collect();
+    let quoted: Vec<String> = items.iter().map(|i| format!("`{}`", clean(i.as_ref()))).collect();
     match quoted.as_slice() {
         [] => "nothing".to_owned(),
         [one] => one.clone(),
@@ -43,5 +52,12 @@ mod tests {
         assert_eq!(count(1, "column"), "1 column");
         assert_eq!(count(0, "column"), "0 columns");
         assert_eq!(list(&["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+
+    #[test]
+    fn what_moves_the_cursor_is_escaped() {
+        assert_eq!(clean("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
+        assert_eq!(shorten("x\ny", 9), "x\\ny");
+        assert_eq!(clean("äöü“"), "äöü“");
     }
 }

@@ -1,5 +1,6 @@
 //! What the command says and how it ends.
 
+mod hardened;
 mod mistakes;
 
 use std::path::{Path, PathBuf};

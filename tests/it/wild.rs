@@ -209,7 +209,7 @@ fn case_14_new_ids_are_above_nested_ones_and_a_missing_maximum_is_derived() {
     let table = named(vec![mapped("id", "long", 1), parquet]).table();
     sound(&table, &adding("more = \"long\""), &[]);
     assert_eq!(table.field("more")["metadata"][ID], 103);
-    for max in [None, Some("2"), Some("102"), Some("not a number"), Some("500")] {
+    for max in [None, Some("2"), Some("102"), Some("500")] {
         let log = named(vec![mapped("id", "long", 1), tags.clone()]);
         let table = max.map_or(log.clone(), |m| log.property(MAX, m)).table();
         sound(&table, &adding("more = \"long\""), &[]);
@@ -217,5 +217,9 @@ fn case_14_new_ids_are_above_nested_ones_and_a_missing_maximum_is_derived() {
         assert_eq!(table.field("more")["metadata"][ID], wanted, "{max:?}");
         assert_eq!(table.property(MAX), Some(wanted.to_string()), "{max:?}");
         assert_eq!(table.field("tags"), tags);
+    }
+    for max in ["not a number", "9223372036854775807"] {
+        let table = named(vec![mapped("id", "long", 1)]).property(MAX, max).table();
+        refused_everywhere(&table, &adding("more = \"long\""), "unsupported_feature");
     }
 }

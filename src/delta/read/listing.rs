@@ -19,6 +19,9 @@ const MAX_HINT: u64 = 64 << 20;
 /// Delta's versions are signed 64-bit numbers; a file beyond is not part of the log.
 const MAX_VERSION: u64 = i64::MAX as u64;
 
+/// A listing that misses more than these is taken anew.
+const MOST_FILLED: usize = 1000;
+
 /// The file of a commit.
 pub(super) fn commit_path(version: u64) -> Path {
     Path::from(format!("{LOG}/{version:020}.json"))
@@ -173,6 +176,29 @@ impl Listing {
             below = from;
             Some(commits.map(|commits| Base { checkpoint, commits }))
         })
+    }
+
+    /// The first version that seems to be missing above the newest checkpoint.
+    fn gap(&self) -> Option<u64> {
+        self.bases().next()?.err()
+    }
+
+    /// Asks for versions that the listing lacks: a listing taken while others write can miss a file
+    /// and show a later one, as reading a local folder does. What is there is no gap.
+    pub(super) async fn fill_gaps(&mut self, store: &dyn ObjectStore) -> Result<(), Error> {
+        for _ in 0..MOST_FILLED {
+            let Some(missing) = self.gap() else { return Ok(()) };
+            let path = commit_path(missing);
+            match store.get(&path).await {
+                Ok(_) => {
+                    let at = self.commits.partition_point(|v| *v < missing);
+                    self.commits.insert(at, missing);
+                }
+                Err(object_store::Error::NotFound { .. }) => return Ok(()),
+                Err(e) => return Err(storage(path.as_ref(), e)),
+            }
+        }
+        Ok(())
     }
 
     /// The commits from `from` up to, but not including, `below`; all of them must be there.

@@ -1,8 +1,9 @@
 use super::*;
 
 fn table(min_reader: i64, min_writer: i64, features: Option<&[&str]>) -> Protocol {
-    let list = features.map(|f| f.iter().map(ToString::to_string).collect());
-    Protocol { min_reader, min_writer, reader_features: None, writer_features: list }
+    let list: Option<Vec<String>> = features.map(|f| f.iter().map(ToString::to_string).collect());
+    let reader_features = list.clone().filter(|_| min_reader >= 3);
+    Protocol { min_reader, min_writer, reader_features, writer_features: list }
 }
 
 fn properties(pairs: &[(&str, &str)]) -> IndexMap<String, String> {
@@ -77,7 +78,7 @@ fn what_is_not_known_is_refused_by_name() {
     assert_eq!(refused(&table(99, 7, Some(&[])), &none), ["reader version 99"]);
     let reader_only = Protocol {
         reader_features: Some(vec!["redirectReaderWriter-preview".into()]),
-        ..table(3, 7, Some(&[]))
+        ..table(3, 7, Some(&["redirectReaderWriter-preview"]))
     };
     assert_eq!(refused(&reader_only, &none), ["redirectReaderWriter-preview"]);
 }
@@ -110,6 +111,47 @@ fn a_property_without_its_feature_is_refused() {
     assert_eq!(refused(&table(1, 2, None), &times).len(), 1);
     let off = properties(&[("delta.columnMapping.mode", "none")]);
     assert!(refused(&table(1, 2, None), &off).is_empty());
+}
+
+#[test]
+fn protocols_and_types_that_no_engine_opens_are_refused() {
+    let none = IndexMap::new();
+    let lists = |reader: Option<&[&str]>, writer: Option<&[&str]>| {
+        let list = |l: Option<&[&str]>| l.map(|l| l.iter().map(ToString::to_string).collect());
+        Protocol {
+            min_reader: 3,
+            min_writer: 7,
+            reader_features: list(reader),
+            writer_features: list(writer),
+        }
+    };
+    let features: &[&str] = &["deletionVectors"];
+    assert!(refused(&lists(Some(features), Some(features)), &none).is_empty());
+    assert_eq!(refused(&lists(None, Some(features)), &none).len(), 1);
+    assert_eq!(refused(&lists(Some(&[]), None), &none).len(), 1);
+    assert_eq!(refused(&lists(Some(features), Some(&[])), &none).len(), 1);
+    assert_eq!(refused(&table(0, 2, None), &none), ["reader version 0"]);
+    assert_eq!(
+        refused(&Protocol { min_reader: 3, ..table(1, 5, None) }, &none).len(),
+        2,
+        "no list, and writer 5"
+    );
+    let columns = |t: &str| {
+        crate::model::types::schema_from_json(&format!(
+            r#"{{"type":"struct","fields":[{{"name":"c","type":"{t}","nullable":true,"metadata":{{}}}}]}}"#
+        ))
+        .unwrap()
+    };
+    for (data_type, feature) in [
+        ("geometry(4326)", "geospatial"),
+        ("timestamp_nanos", "timestampNanos"),
+        ("variant", "variantType"),
+        ("timestamp_ntz", "timestampNtz"),
+    ] {
+        let found = unlisted_types(&table(1, 2, None), &columns(data_type));
+        assert!(found.len() == 1 && found[0].contains(feature), "{found:?}");
+        assert!(unlisted_types(&table(3, 7, Some(&[feature])), &columns(data_type)).is_empty());
+    }
 }
 
 #[test]

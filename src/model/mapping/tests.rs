@@ -31,7 +31,14 @@ fn ids_start_above_every_id_of_the_table() {
     assert_eq!(highest(&with_ids(&[(3, "{}")]), Some("9")), 9);
     assert_eq!(highest(&with_ids(&[(3, "{}")]), Some("2")), 3, "a property that is too low");
     assert_eq!(highest(&with_ids(&[(3, r#"{"p3.element":12}"#)]), Some("3")), 12, "nested ids count");
-    assert_eq!(highest(&with_ids(&[(3, "{}")]), Some("abc")), 3);
+    let trouble = |schema: &str, max| Mapping::of(&state(schema, max), false).trouble();
+    assert_eq!(trouble(&with_ids(&[(3, "{}")]), Some("9")), None);
+    for wrong in ["abc", "9223372036854775807", "-2147483649", "1.0", ""] {
+        assert!(trouble(&with_ids(&[(3, "{}")]), Some(wrong)).is_some(), "{wrong}");
+    }
+    assert!(trouble(&with_ids(&[(i64::MAX, "{}")]), None).is_some());
+    assert!(trouble(&with_ids(&[(3, r#"{"p3.element":"5"}"#)]), None).is_some());
+    assert!(trouble(&with_ids(&[(i64::from(i32::MAX), "{}")]), None).is_none(), "until one is asked for");
 }
 
 #[test]

@@ -151,6 +151,11 @@ fn stamp_at(
     let from = get(keys::SCHEMA_VERSION).and_then(|v| SchemaVersion::from_stamp(v));
     let mut new_floor = Floor::of(floor, kind.floor_at(at));
     let mut warnings = Vec::new();
+    if let Some(lost) = state.evidence.filter(|lost| *lost > at) {
+        warnings.push(format!(
+            "the log says that the table was at version {lost}: the migrations after {at} are carried out again"
+        ));
+    }
     if let Some(from) = from.filter(|from| *from > at) {
         warnings.push(format!(
             "lowers the stamp from {from} to {at}: the migrations in between are carried out again, and leave alone \
@@ -207,7 +212,12 @@ fn lower_floor(
     };
     check_gate(state)?;
     check_history(namespace, state)?;
-    let version = stamps.schema_version.unwrap_or_default();
+    let Some(version) = stamps.schema_version else {
+        let hint = "the table needs a stamp first: `delta-migrate repair TABLE --restamp N --why …`, or \
+                    `delta-migrate baseline TABLE --at N`";
+        let code = if state.evidence.is_some() { ErrorCode::StampLost } else { ErrorCode::Unversioned };
+        return Err(Refusal::new(code, "the table has a floor, but no schema version", hint));
+    };
     let chain = kind.floor_at(version.min(kind.newest()));
     let mut warnings =
         vec![format!("lowers the floor from {old} to {floor}: older releases may write again")];

@@ -191,6 +191,11 @@ fn repairs_fit_the_state_they_are_for() {
         (Some(MinVersion::new(1)), None)
     );
     assert_eq!(repair(&raised, Repair::LowerFloor(MinVersion::new(99))).unwrap_err().code, ErrorCode::Usage);
+    let mut floor_only = table("id: long", &[("app.min_version", "99")]);
+    let lower = Repair::LowerFloor(MinVersion::new(1));
+    assert_eq!(repair(&floor_only, lower).unwrap_err().code, ErrorCode::Unversioned);
+    floor_only.evidence = Some(version(2));
+    assert_eq!(repair(&floor_only, lower).unwrap_err().code, ErrorCode::StampLost);
     let other = table("id: long", &[("app.kind", "other"), ("app.schema_version", "x")]);
     assert_eq!(repair(&other, Repair::Restamp(version(0))).unwrap_err().code, ErrorCode::NotThisKind);
     let both = table("id: long", &[("app.min_version", "99"), ("app.schema_version", "x")]);

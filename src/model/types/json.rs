@@ -102,11 +102,13 @@ fn read_field(value: &Value, at: &str, depth: usize) -> Result<Field, SchemaErro
     let name = name.ok_or_else(|| SchemaError::Malformed(format!("a field below `{at}` has no name")))?;
     let path = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     let data_type = value.get("type").unwrap_or(&Value::Null);
+    let nullable = value.get("nullable").and_then(Value::as_bool);
     let comment = value.get("metadata").and_then(|m| m.get("comment")).and_then(Value::as_str);
     Ok(Field {
         name: name.to_owned(),
         data_type: read_type(data_type, &path, depth)?,
-        nullable: value.get("nullable").and_then(Value::as_bool).unwrap_or(true),
+        nullable: nullable
+            .ok_or_else(|| SchemaError::Malformed(format!("`{path}` does not say `nullable`")))?,
         comment: comment.map(str::to_owned),
     })
 }
@@ -137,7 +139,6 @@ fn read_primitive(name: &str) -> Option<Primitive> {
         "timestamp_ntz" => Primitive::TimestampNtz,
         "variant" => Primitive::Variant,
         "void" => Primitive::Void,
-        "decimal" => Primitive::Decimal(10, 0),
         other if other.starts_with("decimal(") => return read_decimal(other),
         // Spark writes intervals although PROTOCOL.md does not list them; the kernel reads them.
         other if other.starts_with("interval ") || is_geospatial(other) => Primitive::Other(other.to_owned()),

@@ -126,7 +126,7 @@ impl Parser<'_> {
     fn fields(&mut self) -> Parsed<DataType> {
         let mut fields: Vec<Field> = Vec::new();
         if self.take('>') {
-            return Ok(DataType::Struct(fields));
+            return Err(self.error("a struct without fields", "Parquet can't store one: give it a field"));
         }
         loop {
             self.space();

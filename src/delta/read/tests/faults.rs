@@ -34,6 +34,20 @@ async fn missing_versions_are_named() {
     assert_eq!(refusal(&log).await, corrupt_log("log version `2` is missing below version `3`"));
 }
 
+/// Reading a local folder while others write can pass over a file and show a later one.
+#[tokio::test]
+async fn a_version_that_only_the_listing_lacks_is_no_gap() {
+    let log = Log::with(&[&[protocol(1, 2), stamped_metadata("a")], &[add(1)], &[add(2)], &[add(3)]]).await;
+    for hidden in [0, 2] {
+        let path = format!("_delta_log/{hidden:020}.json");
+        let store = RecordingStore::new(log.store.clone()).hide(&path);
+        let found = read(&store, None, &|_| true).await.unwrap();
+        let Found::Table(found) = found else { panic!("{found:?}") };
+        assert_eq!(found.state.log_version.get(), 3);
+        assert_eq!(store.count(Verb::List), 1, "one listing is enough");
+    }
+}
+
 #[tokio::test]
 async fn missing_actions_are_named() {
     let log = Log::with(&[&[metadata("a", json!({}))], &[add(1)]]).await;

@@ -51,6 +51,12 @@ fn mapped_tables_get_ids_and_the_highest_one_in_the_same_commit() {
     let made = actions(&unmapped, add("a", "long"));
     assert!(!action(&made, "metaData").unwrap()["schemaString"].as_str().unwrap().contains("columnMapping"));
     assert_eq!(code(&state, add("a\nb", "long")), ErrorCode::InvalidName, "no line break even so");
+    let huge =
+        [("delta.columnMapping.mode", "id"), ("delta.columnMapping.maxColumnId", "9223372036854775807")];
+    assert_eq!(
+        code(&with(features(&["columnMapping"]), &huge), add("a", "long")),
+        ErrorCode::UnsupportedFeature
+    );
     let spent = [("delta.columnMapping.mode", "id"), ("delta.columnMapping.maxColumnId", "2147483647")];
     assert_eq!(
         code(&with(features(&["columnMapping"]), &spent), add("a", "long")),
