@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -333,13 +334,18 @@ where
     Fut: Future<Output = Result<TableReport, Error>>,
 {
     let bar = output.progress(jobs.len());
+    let stop = Arc::new(AtomicBool::new(false));
+    let watch = tokio::spawn(watch_for_interrupt(stop.clone()));
     let work = futures::stream::iter(jobs)
         .map(|job| {
             let (kind, location, migrator) = (job.kind.clone(), job.location.clone(), job.migrator.clone());
             let work = work(job);
-            let bar = bar.clone();
+            let (bar, stop) = (bar.clone(), stop.clone());
             async move {
                 let newest = migrator.kind(&kind).ok().map(Kind::newest);
+                if stop.load(Ordering::Relaxed) {
+                    return TableReport::skipped(location.uri(), &kind, newest, &interrupted());
+                }
                 let report =
                     work.await.unwrap_or_else(|e| TableReport::of_error(location.uri(), &kind, newest, &e));
                 bar.inc(1);
@@ -352,8 +358,25 @@ where
         reports = work => reports,
         () = output.progress_lines(&bar) => Vec::new(),
     };
+    watch.abort();
     bar.finish_and_clear();
     BatchReport::new(command, reports)
+}
+
+/// The first Ctrl-C lets the tables end that are being worked on and starts no other; a second one
+/// ends the process, which leaves every table with its commit or without.
+async fn watch_for_interrupt(stop: Arc<AtomicBool>) {
+    while tokio::signal::ctrl_c().await.is_ok() {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
+    }
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorCode::Interrupted, Stage::Setup, "interrupted before its turn")
+        .with_hint("run it again: what is done is not done twice")
 }
 
 /// A saved plan's table, in the store that the configuration says.

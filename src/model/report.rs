@@ -200,6 +200,11 @@ impl TableReport {
         }
     }
 
+    /// The report of a table that nobody got to.
+    pub(crate) fn skipped(uri: &str, kind: &str, newest: Option<SchemaVersion>, why: &Error) -> Self {
+        Self { outcome: Outcome::Skipped, ..Self::of_error(uri, kind, newest, why) }
+    }
+
     pub(crate) fn took(mut self, elapsed: Duration) -> Self {
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self
@@ -273,9 +278,10 @@ impl BatchReport {
         Self { command, tables, summary }
     }
 
-    /// Whether a table was refused or failed.
+    /// Whether a table was refused, failed, or was not got to.
     pub fn has_errors(&self) -> bool {
-        self.summary.refused + self.summary.failed > 0
+        let left_out = self.tables.iter().any(|t| t.outcome == Outcome::Skipped && t.error.is_some());
+        self.summary.refused + self.summary.failed > 0 || left_out
     }
 }
 

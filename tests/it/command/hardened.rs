@@ -92,3 +92,41 @@ fn a_record_that_can_not_be_read_is_said_to_be_so() {
     let ran = on(&table, FACTS, &["history", table.arg()]);
     assert_eq!(ran.json()["unreadable"], "garbage", "{ran:?}");
 }
+
+/// Whatever the moment of the interrupt: the report tells what was done, and a second run does the rest.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_what_was_begun_and_reports_it() {
+    let first = facts().table();
+    let folder = first.beside("");
+    let names: Vec<String> = (0..150).map(|n| format!("t{n:03}")).collect();
+    for name in &names {
+        let log = folder.join(name).join("_delta_log");
+        std::fs::create_dir_all(&log).unwrap();
+        let entry = "00000000000000000000.json";
+        std::fs::copy(first.path().join("_delta_log").join(entry), log.join(entry)).unwrap();
+    }
+    std::fs::write(first.beside("kind.toml"), FACTS).unwrap();
+    let mut args = vec!["--namespace", "app", "--kind-file", "kind.toml", "--format", "json", "apply"];
+    args.extend(["--concurrency", "1"]);
+    args.extend(names.iter().map(String::as_str));
+    let child = command(&folder).args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let landed = |name: &str| folder.join(name).join("_delta_log/00000000000000000001.json").exists();
+    while !landed(&names[0]) {
+        std::thread::yield_now();
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ran = crate::support::Ran::of(child.wait_with_output().unwrap());
+    let report = ran.json();
+    let tables = report["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), names.len());
+    for (name, table) in names.iter().zip(tables) {
+        let wanted = if landed(name) { "migrated" } else { "skipped" };
+        assert_eq!(table["outcome"], wanted, "{table}");
+    }
+    let skipped = tables.iter().filter(|t| t["outcome"] == "skipped").count();
+    assert!(skipped > 0, "the interrupt came while 150 tables were worked on, one by one");
+    assert_eq!(ran.code, 1);
+    let again = run(&folder, &args);
+    assert_eq!((again.code, &again.json()["summary"]["migrated"]), (0, &json!(skipped)), "{again:?}");
+}
