@@ -155,7 +155,7 @@ The plan is shown before it is carried out; with --dry-run it is only shown.")]
 /// Tables by path or URL; without any, those of the configuration.
 #[derive(Debug, Args)]
 pub(crate) struct Tables {
-    /// Table by path or URL; all tables of the configuration if there is none
+    /// Table by path, URL, or name in the configuration; all that it lists if there is none
     #[arg(value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
 
@@ -212,14 +212,14 @@ pub(crate) struct ApplyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Table by path or URL
+    /// Table by path, URL, or name in the configuration
     #[arg(value_name = "TABLE")]
     pub(crate) table: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BaselineArgs {
-    /// Table by path or URL
+    /// Table by path, URL, or name in the configuration
     #[arg(value_name = "TABLE")]
     pub(crate) table: String,
 
@@ -235,7 +235,7 @@ pub(crate) struct BaselineArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("way").required(true).args(["readd_columns", "restamp", "lower_floor"]))]
 pub(crate) struct RepairArgs {
-    /// Table by path or URL
+    /// Table by path, URL, or name in the configuration
     #[arg(value_name = "TABLE")]
     pub(crate) table: String,
 

@@ -162,7 +162,8 @@ impl Context {
             both.0 == both.1 || (!table.contains("://") && as_path(both.0) == as_path(both.1))
         };
         let by_name = |entry: &&config::TableEntry| {
-            !table.contains('/') && entry.uri.trim_end_matches('/').rsplit('/').next() == Some(table)
+            // The folder's name alone, or the location as the configuration writes it.
+            !table.contains("://") && entry.uri.trim_end_matches('/').ends_with(&format!("/{table}"))
         };
         let mut named = entries.iter().filter(by_name);
         entries.iter().find(same).or_else(|| match (named.next(), named.next()) {

@@ -1,12 +1,23 @@
 //! `history`: who migrated a table, when.
 
+use serde::Serialize;
+
 use super::Exit;
 use super::args::{Global, HistoryArgs};
 use super::context::Context;
 use super::output::Output;
+use crate::delta::history::HistoryReport;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::report::{BatchReport, TableReport};
+
+/// Every JSON document says which command it is from.
+#[derive(Serialize)]
+struct WithCommand {
+    command: &'static str,
+    #[serde(flatten)]
+    history: HistoryReport,
+}
 
 pub(crate) async fn run(
     global: &Global,
@@ -17,7 +28,7 @@ pub(crate) async fn run(
     let context = Context::load(global, own, None)?;
     let location = context.location_of(&args.table)?;
     match context.migrator().history(&location).await {
-        Ok(history) if output.is_json() => output.json(&history),
+        Ok(history) if output.is_json() => output.json(&WithCommand { command: "history", history }),
         Ok(history) => output.text(&history.to_string()),
         Err(error) => {
             let table = TableReport::of_error(location.uri(), "", None, &error);

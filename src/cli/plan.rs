@@ -27,7 +27,14 @@ pub(crate) async fn run(
     let out = args.out.as_deref();
     let (exit, plans) = show("plan", &context, &args.tables, target(args.target), out, output).await?;
     if let Some(file) = out {
-        output.note(&format!("→ carry it out with `delta-migrate apply --plan {}`", file.display()));
+        if exit == Exit::Errors {
+            output.note("! the refused tables are not in the plan");
+        }
+        if plans.iter().all(SavedPlan::is_noop) {
+            output.note("→ nothing is pending in these tables");
+        } else {
+            output.note(&format!("→ carry it out with `delta-migrate apply --plan {}`", file.display()));
+        }
     } else if exit == Exit::Fine && plans.iter().any(|p| !p.is_noop()) && !output.is_json() {
         output.note("→ `delta-migrate apply` does it");
     }

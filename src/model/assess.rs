@@ -331,7 +331,7 @@ impl Assessment {
                         text::count(min_version.get() as usize, "migration"),
                         known.get()
                     ),
-                    "upgrade this program to a release with those migrations; a floor raised by mistake is \
+                    "upgrade this program, or its kind files, to those migrations; a floor raised by mistake is \
                      lowered with `delta-migrate repair TABLE --lower-floor N --why …`"
                         .to_owned(),
                 )
@@ -344,9 +344,9 @@ impl Assessment {
                 refuse(
                     ErrorCode::Diverged,
                     format!("the table was migrated by another chain: {part} is not the one known here"),
-                    "compare the kind file with the one that the other release ships; shipped migrations must \
-                     not be edited. When they are the same in effect: `delta-migrate repair TABLE --restamp N \
-                     --why …`"
+                    "if the kind file was edited after it shipped, put it back as it was and append a migration; \
+                     else compare it with the one that the other release ships. Where both do the same: \
+                     `delta-migrate repair TABLE --restamp N --why …`"
                         .to_owned(),
                 )
             }
@@ -364,8 +364,9 @@ impl Assessment {
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 let missing = differences.iter().all(|d| d.found.is_none());
                 let hint = if missing {
-                    "an overwrite with an old schema may have removed it; \
-                     `delta-migrate repair TABLE --readd-columns --why …` adds it again (values stay lost)"
+                    "an overwrite with an old schema may have removed it: `delta-migrate repair TABLE \
+                     --readd-columns --why …` adds it again (values stay lost). If the kind file was edited \
+                     after it shipped, put it back as it was instead"
                 } else {
                     "a column was changed behind this program's back; change its type back, or recreate the table"
                 };

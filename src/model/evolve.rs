@@ -27,6 +27,9 @@ pub enum Change {
         /// Its type, in Delta's names.
         #[serde(rename = "type")]
         type_text: String,
+        /// Its comment.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
     },
     /// A column that was to be added is there already, with a fitting type, and is left alone.
     LeaveColumn {
@@ -251,14 +254,7 @@ impl Evolution {
     /// Upgrades the protocol for one feature, and turns the feature on where a property does that.
     fn enable(&mut self, feature: &str) -> Result<Vec<Change>, Refusal> {
         let Some(property) = features::enabling(feature) else {
-            return Err(Refusal::new(
-                ErrorCode::UnsupportedFeature,
-                format!("`enable_features` can't enable `{feature}`"),
-                format!(
-                    "it can enable {}",
-                    super::text::list(&features::ENABLED_BY_STEP.map(|(name, _)| name))
-                ),
-            ));
+            return Err(cannot_enable(feature));
         };
         let mut changes = Vec::new();
         if !self.protocol.has(feature) {
@@ -330,7 +326,11 @@ impl Evolution {
         let text = schema_edit::append_field(&self.schema_text, path.parent(), &json);
         self.schema_text = text.ok_or_else(|| lost(path))?;
         siblings_mut(&mut self.columns, path.parent()).ok_or_else(|| lost(path))?.push(field);
-        Ok(Change::AddColumn { path: path.to_string(), type_text: data_type.to_string() })
+        Ok(Change::AddColumn {
+            path: path.to_string(),
+            type_text: data_type.to_string(),
+            comment: comment.clone(),
+        })
     }
 
     /// The highest id that was given belongs to the same commit as the fields that got them.
@@ -446,6 +446,15 @@ impl Evolution {
             (None, None) => None,
         })
     }
+}
+
+/// The refusal of a feature that no step can enable.
+pub(crate) fn cannot_enable(feature: &str) -> Refusal {
+    Refusal::new(
+        ErrorCode::UnsupportedFeature,
+        format!("`enable_features` can't enable `{feature}`"),
+        format!("it can enable {}", super::text::list(&features::ENABLED_BY_STEP.map(|(name, _)| name))),
+    )
 }
 
 /// The refusal of a step that this build does not take.

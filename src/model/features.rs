@@ -337,6 +337,12 @@ pub(crate) const ENABLED_BY_STEP: [(&str, Option<(&str, &str)>); 13] = [
     ("variantType", None),
 ];
 
+/// Whether a feature of that name is known at all; else the one that was probably meant.
+pub(crate) fn known(feature: &str) -> Result<(), Option<&'static str>> {
+    let names: Vec<&'static str> = RULES.iter().map(|(name, _)| *name).collect();
+    if names.contains(&feature) { Ok(()) } else { Err(super::kind::nearest(feature, &names)) }
+}
+
 /// The property that comes with enabling a feature; the outer `None` if no step can enable it.
 pub(crate) fn enabling(feature: &str) -> Option<Option<(&'static str, &'static str)>> {
     ENABLED_BY_STEP.iter().find(|(name, _)| *name == feature).map(|(_, property)| *property)

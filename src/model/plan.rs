@@ -10,7 +10,7 @@ pub(crate) use repair::{plan_baseline, plan_repair};
 
 use super::assess::{Assessment, adoption, assess, refused_features};
 use super::digest::ChainDigest;
-use super::evolve::{Change, Evolution, NameRules, unsupported};
+use super::evolve::{Change, Evolution, NameRules, cannot_enable, unsupported};
 use super::features::{self, Protocol};
 use super::history::{self, How};
 use super::kind::{Kind, Shape};
@@ -73,6 +73,8 @@ pub struct Plan {
     /// The chain that the plan was made with, up to its target.
     pub(crate) chain: ChainDigest,
     pub(crate) assessment: Assessment,
+    /// The table's floor before.
+    pub(crate) floor: Option<MinVersion>,
     /// The table that the plan was made for; none where it is to be created.
     pub(crate) base: Option<Base>,
     pub(crate) from: SchemaVersion,
@@ -192,6 +194,9 @@ impl Plan {
             kind: kind.name().to_owned(),
             chain: ChainDigest::of(kind, version),
             assessment,
+            floor: state
+                .and_then(|s| Stamps::read(namespace, &s.metadata.configuration).ok())
+                .and_then(|s| s.min_version),
             base: state.map(|s| Base {
                 log_version: s.log_version,
                 table_id: s.metadata.id.clone(),
@@ -416,6 +421,9 @@ fn create(
             format!("kind `{}` has no columns, so no table can be created from it", kind.name()),
             "create the table with the program that knows its columns; the chain is applied afterwards",
         ));
+    }
+    if let Some(feature) = shape.features.iter().find(|f| features::enabling(f).is_none()) {
+        return Err(cannot_enable(feature));
     }
     let rules = NameRules::of(&shape.properties);
     shape.columns.iter().try_for_each(|f| rules.check_field(&f.name, &f.data_type, true))?;

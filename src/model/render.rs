@@ -114,7 +114,10 @@ fn created(out: &mut String, shape: &Shape, palette: Palette) {
 
 fn change_line(change: &Change) -> (char, String) {
     match change {
-        Change::AddColumn { path, type_text } => ('+', format!("{path} {type_text}")),
+        Change::AddColumn { path, type_text, comment } => {
+            let comment = comment.as_ref().map(|c| format!("  {}", quoted(c))).unwrap_or_default();
+            ('+', format!("{path} {type_text}{comment}"))
+        }
         Change::LeaveColumn { path } => ('=', format!("{path} is there already and stays as it is")),
         Change::Comment { path, comment } => ('~', format!("comment on {path}: {}", quoted(comment))),
         Change::RelaxNullability { path } => ('~', format!("{path} may be null")),
@@ -131,7 +134,7 @@ fn change_line(change: &Change) -> (char, String) {
 }
 
 fn quoted(value: &str) -> String {
-    format!("\"{}\"", text::shorten(&value.replace('\\', "\\\\"), 80))
+    format!("\"{}\"", text::shorten(&value.replace('\\', "\\\\").replace('"', "\\\""), 80))
 }
 
 /// A batch: refused and failed tables first, each with its next step; then the others; then the count.
@@ -221,7 +224,8 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
                 Outcome::Planned if table.mode != Mode::Create => format!(", {}", cost(table.mode)),
                 _ => String::new(),
             };
-            let floor = match table.floor {
+            // A table that is ahead shows how low this release may still be rolled back.
+            let floor = match table.floor.or(table.min_version.filter(|_| *outcome == Outcome::Ahead)) {
                 Some(floor) => format!(", floor {floor}"),
                 None => String::new(),
             };

@@ -74,6 +74,9 @@ pub struct TableReport {
     /// The floor that the work raises or lowers; none where it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<MinVersion>,
+    /// The floor that the table has, or will have once pending work is done; none where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<MinVersion>,
     /// The kind's newest version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<SchemaVersion>,
@@ -158,6 +161,7 @@ impl TableReport {
             from: Some(plan.from),
             to: Some(plan.to),
             floor: plan.commits.iter().filter(|c| c.floor_changes).find_map(|c| c.floor),
+            min_version: plan.commits.iter().find_map(|c| c.floor).or(plan.floor),
             newest: Some(newest),
             log_version: plan.log_version(),
             commits: 0,
@@ -187,6 +191,7 @@ impl TableReport {
             from: None,
             to: None,
             floor: None,
+            min_version: None,
             newest,
             log_version: error.committed().last().map(|v| LogVersion::new(*v)),
             commits: u32::try_from(error.committed().len()).unwrap_or(u32::MAX),

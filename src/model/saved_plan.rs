@@ -132,7 +132,11 @@ impl SavedPlan {
         {
             return Ok(made);
         }
-        let what = if !same_id {
+        let what = if base.is_none() && self.table_id.is_some() {
+            Some("the table is gone")
+        } else if base.is_some() && self.table_id.is_none() {
+            Some("a table was created")
+        } else if !same_id {
             Some("the table is another one (its id differs)")
         } else if base.map(|b| &b.fingerprint) != self.fingerprint.as_ref() {
             Some("the table's protocol, schema or configuration changed")

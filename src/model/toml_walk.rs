@@ -93,6 +93,11 @@ fn syntax_mistake(message: &str, found: &str) -> String {
     }
 }
 
+/// Whether a table that may hold columns holds none.
+fn lacks_columns(table: &DeTable<'_>, known: &[&str]) -> bool {
+    ["columns", "add_columns"].iter().any(|key| known.contains(key) && !table.contains_key(*key))
+}
+
 impl<'t> Walk<'t> {
     /// Reports a mistake at a byte offset: what was found and what would be right.
     pub(crate) fn mistake(&mut self, at: usize, found: impl AsRef<str>, wanted: impl AsRef<str>) {
@@ -158,7 +163,10 @@ impl<'t> Walk<'t> {
                 Some(key) if !table.contains_key(*key) && entries.iter().all(|e| e.key != *key) => {
                     entries.push(Entry { key, at, value });
                 }
-                _ if matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) => self.lose(),
+                // It may be what should have held the columns that other parts name.
+                _ if matches!(value.get_ref(), DeValue::Table(_)) && lacks_columns(table, known) => {
+                    self.lose()
+                }
                 _ => {}
             }
         }

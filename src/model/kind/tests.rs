@@ -79,3 +79,11 @@ fn a_required_column_is_refused_with_the_ways_out() {
     let text = problems(base().migration(migration));
     assert!(text.contains("make it nullable; or add it nullable and fill it"), "{text}");
 }
+
+#[test]
+fn a_misspelled_feature_is_a_mistake_of_the_kind() {
+    let text = problems(base().migration(Migration::builder("1").enable_feature("deletionVector")));
+    assert!(text.contains("did you mean `deletionVectors`?"), "{text}");
+    let known = base().migration(Migration::builder("1").enable_feature("rowTracking")).build();
+    assert!(known.is_ok(), "what no step can enable is refused by the plan");
+}

@@ -131,7 +131,15 @@ fn stamp_at(
         ));
     }
     check_gate(state)?;
-    fits_shape(kind, at, state)?;
+    fits_shape(kind, at, state).map_err(|refusal| match how {
+        How::Repaired => Refusal {
+            hint: "restamp a version whose columns the table has; if the kind file was edited after it shipped, \
+                   put it back as it was"
+                .to_owned(),
+            ..refusal
+        },
+        _ => refusal,
+    })?;
     let get = |key: &str| state.metadata.configuration.get(&namespace.property(key));
     // An unreadable stamp hides the others from the assessment, so that they are looked at here.
     if let Some(other) = get(keys::KIND).filter(|k| !k.is_empty() && *k != kind.name()) {
@@ -252,12 +260,28 @@ fn readd(
 ) -> Result<Plan, Refusal> {
     let (version, differences) = match &assessment {
         Assessment::Drifted { version, differences } => (*version, differences),
+        Assessment::Unversioned => {
+            return Err(Refusal::new(
+                ErrorCode::Unversioned,
+                "the table has no stamp, so that nothing says which columns it should have",
+                "`delta-migrate baseline TABLE --at N` stamps it, or `delta-migrate apply` takes it over",
+            ));
+        }
         other => {
             return other
                 .refusal()
                 .map_or_else(|| Ok(Plan::new(namespace, kind, Some(state), other.clone())), Err);
         }
     };
+    let lacks = |path: &&ColumnPath| resolve(&state.columns, path.segments()).is_none();
+    if let Some(path) = kind.identified_by().iter().find(lacks) {
+        return Err(Refusal::new(
+            ErrorCode::NotThisKind,
+            format!("the table lacks `{path}`, by which tables of kind `{}` are known", kind.name()),
+            "the kind stamp may be wrong: check which kind the table is before columns are added to it; a wrong \
+             stamp is removed by unsetting the property with the engine that writes the table",
+        ));
+    }
     if differences.iter().any(|d| d.found.is_some()) {
         let refusal = assessment.refusal().unwrap_or_else(missing);
         return Err(Refusal {

@@ -206,6 +206,17 @@ fn repairs_fit_the_state_they_are_for() {
 }
 
 #[test]
+fn columns_are_added_again_only_where_a_stamp_promises_them() {
+    let known = Kind::builder("facts").column("id", "long").identified_by(["id"]).build().unwrap();
+    let readd = |state: &TableState, kind: &Kind| {
+        plan_repair(&namespace(), kind, Some(state), Repair::ReaddColumns, "why").map_err(|r| r.code)
+    };
+    assert_eq!(readd(&table("id: long", &[]), &kind()).unwrap_err(), ErrorCode::Unversioned);
+    let stranger = table("other: long", &[("app.schema_version", "0"), ("app.kind", "facts")]);
+    assert_eq!(readd(&stranger, &known).unwrap_err(), ErrorCode::NotThisKind, "the kind stamp may be wrong");
+}
+
+#[test]
 fn a_baseline_is_for_tables_without_a_stamp() {
     let at = |state: &TableState, n| plan_baseline(&namespace(), &kind(), Some(state), version(n));
     let made = at(&table("id: long, a: string", &[]), 1).unwrap();

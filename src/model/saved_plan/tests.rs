@@ -70,6 +70,14 @@ fn a_plan_that_was_carried_out_has_nothing_left_to_do() {
 }
 
 #[test]
+fn a_stale_plan_says_what_changed() {
+    let kind = kind(&["a"]);
+    let before = table("id: long", &[("app.schema_version", "0")]);
+    let gone = plan(&namespace(), &kind, None, Target::Newest).unwrap();
+    assert!(saved(&kind, Some(&before)).check(gone).unwrap_err().message.contains("is gone"));
+}
+
+#[test]
 fn files_of_a_later_format_and_garbage_are_refused() {
     for text in ["", "[]", "{}", r#"{"format":2,"tables":[]}"#, r#"{"format":1}"#] {
         assert_eq!(PlanFile::from_json(text).unwrap_err().code(), ErrorCode::Usage, "{text}");

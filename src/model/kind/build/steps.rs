@@ -91,6 +91,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, draft: &MigrationBuilder) {
         self.push_some(draft.drop_constraints.clone(), Step::DropConstraints);
+        for (i, feature) in draft.enable_features.iter().enumerate() {
+            if let Err(meant) = features::known(feature) {
+                let wanted = match meant {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "wanted a table feature of Delta's protocol, such as `timestampNtz`".to_owned(),
+                };
+                let place = self.place.child("enable_features").child(i);
+                self.check.add(&place, format!("`{feature}` is no table feature"), wanted);
+            }
+        }
         self.push_some(draft.enable_features.clone(), Step::EnableFeatures);
         self.renames(&draft.rename_columns);
         let widened = self.retyped("widen_types", &draft.widen_types, true);
