@@ -199,6 +199,20 @@ pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool,
     }
 }
 
+/// Whether no object stands where the tip stood; a single get, of one byte.
+///
+/// # Errors
+/// [`ErrorCode::Storage`] if the store failed.
+pub(crate) async fn is_gone(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
+    let path = &tip.meta.location;
+    let range = (tip.meta.size > 0).then_some(GetRange::Bounded(0..1));
+    match store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
+        Ok(_) => Ok(false),
+        Err(object_store::Error::NotFound { .. }) => Ok(true),
+        Err(e) => Err(storage(path.as_ref(), e)),
+    }
+}
+
 impl Tip {
     fn is(&self, now: &ObjectMeta) -> bool {
         // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.

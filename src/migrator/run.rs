@@ -163,7 +163,7 @@ pub(super) async fn run(
             CommitOutcome::Landed => {
                 // After the entry stands, no failure can take it back: only another identity counts.
                 if let Ok(false) = migrator.in_time(is_still(location, found.as_ref())).await
-                    && !is_same_table(migrator, kind, location, found.as_ref()).await
+                    && !is_cleaned_up(migrator, kind, location, found.as_ref()).await
                 {
                     return Err(changed().with_committed(version.get()));
                 }
@@ -252,17 +252,20 @@ async fn is_still(location: &Location, found: Option<&LogRead>) -> Result<bool, 
     }
 }
 
-/// Whether the table that stands there is the one that was read. The entry below a commit can be
-/// gone without that: another writer may have cleaned up the log behind a checkpoint.
-async fn is_same_table(
+/// Whether the entry below our commit is gone, and that alone: another writer cleaned up the log
+/// behind a checkpoint. An entry that is another one is another table's; so is a log that can't be
+/// read any more, because our commit left a gap on a table with fewer versions. The id says nothing
+/// here: our own commit repeats the old one.
+async fn is_cleaned_up(
     migrator: &Migrator,
     kind: &Kind,
     location: &Location,
     found: Option<&LogRead>,
 ) -> bool {
-    let now = migrator.read(kind, location).await;
-    let id = |read: &LogRead| read.state.metadata.id.clone();
-    matches!((now, found), (Ok(Some(now)), Some(before)) if id(&now) == id(before))
+    let Some(read) = found else { return false };
+    let store = location.store();
+    let gone = migrator.in_time(read::is_gone(store.as_ref(), &read.tip)).await;
+    matches!(gone, Ok(true)) && matches!(migrator.read(kind, location).await, Ok(Some(_)))
 }
 
 /// Ends the work when its time is over.

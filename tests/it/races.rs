@@ -269,6 +269,44 @@ async fn a_table_that_is_swapped_right_before_the_put_for_a_longer_one_is_left_a
     assert!(table.property("app.schema_version").is_none());
 }
 
+/// Delta has no compare-and-swap on a table's id: the commit lands, but it is told.
+#[tokio::test]
+async fn a_table_that_is_swapped_right_before_the_put_for_a_shorter_one_is_told() {
+    for commits in [0, 1] {
+        let table = Arc::new(facts().table());
+        table.commit_nothing();
+        let other = table.clone();
+        let store = TrickStore::on_put(move |n| {
+            if n == 0 {
+                other.recreate_as(&facts());
+                for _ in 0..commits {
+                    other.commit_nothing();
+                }
+            }
+            Trick::Pass
+        });
+        let error = migrate(&table, &store).await.unwrap_err();
+        assert_eq!((error.code(), error.committed()), (ErrorCode::IdentityChanged, &[2][..]), "{commits}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_is_cleaned_up_right_after_the_put_is_no_other_table() {
+    let table = Arc::new(facts().table());
+    append(&table, &[row(1)]).await;
+    deltalake::checkpoints::create_checkpoint(&table.load().await, None).await.unwrap();
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        let other = other.clone();
+        Trick::Then(Box::new(move || {
+            std::fs::remove_file(other.log_file(0)).unwrap();
+            std::fs::remove_file(other.log_file(1)).unwrap();
+        }))
+    });
+    let report = migrate(&table, &store).await.unwrap();
+    assert_eq!((report.outcome.as_str(), table.versions()), ("migrated", vec![2]));
+}
+
 #[tokio::test]
 async fn a_table_that_is_swapped_after_the_put_is_told_with_what_was_committed() {
     let table = Arc::new(facts().table());
