@@ -206,6 +206,7 @@ impl TableReport {
     }
 
     /// The report of a table that nobody got to.
+    #[cfg(feature = "cli")]
     pub(crate) fn skipped(uri: &str, kind: &str, newest: Option<SchemaVersion>, why: &Error) -> Self {
         Self { outcome: Outcome::Skipped, ..Self::of_error(uri, kind, newest, why) }
     }
