@@ -184,19 +184,7 @@ pub(crate) async fn read_on(
 /// # Errors
 /// [`ErrorCode::Storage`] if the store failed.
 pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
-    let path = &tip.meta.location;
-    // No store can give a byte of an empty object.
-    let range = (tip.meta.size > 0).then_some(GetRange::Bounded(0..1));
-    match store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
-        Ok(found) => {
-            let same = tip.is(&found.meta);
-            // A body that is read to its end gives the connection back.
-            drop(found.bytes().await);
-            Ok(same)
-        }
-        Err(object_store::Error::NotFound { .. }) => Ok(false),
-        Err(e) => Err(storage(path.as_ref(), e)),
-    }
+    Ok(look(store, tip).await?.is_some_and(|now| tip.is(&now)))
 }
 
 /// Whether no object stands where the tip stood; a single get, of one byte.
@@ -204,11 +192,22 @@ pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool,
 /// # Errors
 /// [`ErrorCode::Storage`] if the store failed.
 pub(crate) async fn is_gone(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
+    Ok(look(store, tip).await?.is_none())
+}
+
+/// What stands where the tip stood.
+async fn look(store: &dyn ObjectStore, tip: &Tip) -> Result<Option<ObjectMeta>, Error> {
     let path = &tip.meta.location;
+    // No store can give a byte of an empty object.
     let range = (tip.meta.size > 0).then_some(GetRange::Bounded(0..1));
     match store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
-        Ok(_) => Ok(false),
-        Err(object_store::Error::NotFound { .. }) => Ok(true),
+        Ok(found) => {
+            let now = found.meta.clone();
+            // A body that is read to its end gives the connection back.
+            drop(found.bytes().await);
+            Ok(Some(now))
+        }
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
         Err(e) => Err(storage(path.as_ref(), e)),
     }
 }

@@ -284,14 +284,10 @@ fn reach(kind: &Kind, from: SchemaVersion, target: Target) -> Result<SchemaVersi
 /// The features of the table, for a commit that assessment did not ask about.
 fn check_gate(state: &TableState) -> Result<(), Refusal> {
     let features = refused_features(state);
-    if features.is_empty() { Ok(()) } else { Err(unsupported_features(features)) }
-}
-
-fn unsupported_features(features: Vec<String>) -> Refusal {
-    let hint = "migrate this table with an engine that knows the feature, or upgrade delta-migrate";
-    let listed = text::list(&features);
-    let message = format!("the table's protocol asks for {listed}, which is not handled here");
-    Refusal::new(ErrorCode::UnsupportedFeature, message, hint)
+    if features.is_empty() {
+        return Ok(());
+    }
+    Assessment::Unsupported { features }.refusal().map_or(Ok(()), Err)
 }
 
 /// Every pending step must be one that this build takes, before any of them is planned.

@@ -5,7 +5,7 @@ use super::{
     floor_warning,
 };
 use crate::error::ErrorCode;
-use crate::model::assess::{Assessment, assess, fits_shape};
+use crate::model::assess::{Assessment, FoundKind, assess, fits_shape};
 use crate::model::digest::ChainDigest;
 use crate::model::evolve::Evolution;
 use crate::model::history::How;
@@ -143,11 +143,9 @@ fn stamp_at(
     let get = |key: &str| state.metadata.configuration.get(&namespace.property(key));
     // An unreadable stamp hides the others from the assessment, so that they are looked at here.
     if let Some(other) = get(keys::KIND).filter(|k| !k.is_empty() && *k != kind.name()) {
-        return Err(Refusal::new(
-            ErrorCode::NotThisKind,
-            format!("the table is of kind `{other}`, not `{}`", kind.name()),
-            format!("name it as kind `{other}`, or check the location"),
-        ));
+        let found = FoundKind::Stamp(other.clone());
+        let stranger = Assessment::NotThisKind { expected: kind.name().to_owned(), found };
+        return Err(stranger.refusal().unwrap_or_else(missing));
     }
     let min_version = get(keys::MIN_VERSION);
     let floor = min_version.and_then(|v| MinVersion::from_stamp(v));
@@ -222,7 +220,8 @@ fn lower_floor(
     check_history(namespace, state)?;
     let Some(version) = stamps.schema_version else {
         let hint = "the table needs a stamp first: `delta-migrate repair TABLE --restamp N --why …`, or \
-                    `delta-migrate baseline TABLE --at N`";
+                    `delta-migrate baseline TABLE --at N`. If the floor forbids that too, unset the property with \
+                    the engine that writes the table";
         let code = if state.evidence.is_some() { ErrorCode::StampLost } else { ErrorCode::Unversioned };
         return Err(Refusal::new(code, "the table has a floor, but no schema version", hint));
     };
