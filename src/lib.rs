@@ -253,6 +253,7 @@
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
 
+pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod delta;
@@ -263,6 +264,7 @@ mod retry;
 
 pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
+pub use delta::stores::Stores;
 pub use error::{Error, ErrorCode, Stage};
 pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, StartupPolicy};
 pub use model::assess::{Assessment, Difference, FoundKind};

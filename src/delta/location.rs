@@ -1,13 +1,14 @@
 //! Where a table lies, and the store behind it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use deltalake::DeltaTableBuilder;
-use deltalake::logstore::LogStoreRef;
-use object_store::ObjectStore;
+use deltalake::DeltaTableError;
+use deltalake::logstore::{LogStoreRef, StorageConfig, logstore_with, object_store_factories};
+use object_store::path::Path as StorePath;
+use object_store::{ObjectStore, ObjectStoreScheme};
 use url::Url;
 
 use crate::error::{Error, ErrorCode, Stage};
@@ -38,33 +39,9 @@ impl Location {
     /// # Ok::<(), delta_migrate::Error>(())
     /// ```
     pub fn new(uri: impl AsRef<str>, options: HashMap<String, String>) -> Result<Self, Error> {
-        let text = uri.as_ref();
-        let url = parse(text)?;
-        if std::env::var_os("AWS_S3_LOCKING_PROVIDER").is_some()
-            || options.keys().any(|k| k.eq_ignore_ascii_case("aws_s3_locking_provider"))
-        {
-            let message = "`AWS_S3_LOCKING_PROVIDER` is set, but commits here are conditional puts, which writers \
-                           that lock elsewhere do not see";
-            if url.scheme() != "file" && url.scheme() != "memory" {
-                return Err(Error::usage(message).with_hint(
-                    "stop the writers that lock, or move them to conditional puts, then unset it",
-                ));
-            }
-        }
-        let shown = redacted(&url);
-        let failed = |e: deltalake::DeltaTableError| {
-            let message = match e {
-                deltalake::DeltaTableError::InvalidTableLocation(_) => {
-                    format!("no store for `{}://` in this build", url.scheme())
-                }
-                _ => format!("`{shown}` can't be opened as a location"),
-            };
-            Error::usage(message)
-                .with_hint("local paths and file:// work in every build; a Rust program can hand over a table in another store")
-        };
-        let builder = DeltaTableBuilder::from_url(url.clone()).map_err(failed)?;
-        let log_store = builder.with_storage_options(options).build_storage().map_err(failed)?;
-        Ok(Self { uri: shown, log_store })
+        let url = parse(uri.as_ref())?;
+        let options = options.into_iter().collect();
+        in_store(&url, root_store(&url, &options)?, &options)
     }
 
     /// A table in a store that the caller has opened.
@@ -106,7 +83,79 @@ impl fmt::Debug for Location {
     }
 }
 
-fn parse(text: &str) -> Result<Url, Error> {
+/// Options for a store; secret.
+type Options = BTreeMap<String, String>;
+
+/// The whole store that a location lies in, from its root; a client of its own at each call.
+pub(super) fn root_store(url: &Url, options: &Options) -> Result<Arc<dyn ObjectStore>, Error> {
+    check_no_lock(url, options)?;
+    register_stores();
+    let scheme = Url::parse(&format!("{}://", url.scheme())).map_err(|_| unknown_scheme(url))?;
+    let factory = object_store_factories().get(&scheme).map(|entry| entry.value().clone());
+    let config = config_of(url, options)?;
+    let (store, _) = factory
+        .ok_or_else(|| unknown_scheme(url))?
+        .parse_url_opts(url, &config)
+        .map_err(|e| not_opened(url, e))?;
+    Ok(store)
+}
+
+/// A table in a store that was opened before.
+pub(super) fn in_store(url: &Url, root: Arc<dyn ObjectStore>, options: &Options) -> Result<Location, Error> {
+    let log_store = logstore_with(root, url, config_of(url, options)?).map_err(|e| not_opened(url, e))?;
+    Ok(Location { uri: redacted(url), log_store })
+}
+
+/// Where in its store a location is.
+pub(super) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
+    let path = ObjectStoreScheme::parse(url).map(|(_, path)| path);
+    path.map_err(|e| Error::usage(format!("`{}` is no location in a store", redacted(url))).with_source(e))
+}
+
+fn config_of(url: &Url, options: &Options) -> Result<StorageConfig, Error> {
+    StorageConfig::parse_options(options.clone()).map_err(|e| not_opened(url, e))
+}
+
+/// Other writers may lock where we can't; then our commits and theirs would not see each other.
+fn check_no_lock(url: &Url, options: &Options) -> Result<(), Error> {
+    let is_set = std::env::var_os("AWS_S3_LOCKING_PROVIDER").is_some()
+        || options.keys().any(|k| k.eq_ignore_ascii_case("aws_s3_locking_provider"));
+    if !is_set || url.scheme() == "file" || url.scheme() == "memory" {
+        return Ok(());
+    }
+    let message = "`AWS_S3_LOCKING_PROVIDER` is set, but commits here are conditional puts, which writers \
+                   that lock elsewhere do not see";
+    Err(Error::usage(message)
+        .with_hint("stop the writers that lock, or move them to conditional puts, then unset it"))
+}
+
+/// Makes the stores of this build known to deltalake.
+fn register_stores() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        #[cfg(feature = "s3")]
+        deltalake::aws::register_handlers(None);
+        #[cfg(feature = "azure")]
+        deltalake::azure::register_handlers(None);
+        #[cfg(feature = "gcs")]
+        deltalake::gcp::register_handlers(None);
+    });
+}
+
+fn unknown_scheme(url: &Url) -> Error {
+    Error::usage(format!("no store for `{}://` in this build", url.scheme())).with_hint(
+        "local paths and file:// work in every build; a Rust program can hand over a table in another store",
+    )
+}
+
+fn not_opened(url: &Url, error: DeltaTableError) -> Error {
+    match error {
+        DeltaTableError::InvalidTableLocation(_) => unknown_scheme(url),
+        _ => Error::usage(format!("`{}` can't be opened as a location", redacted(url))),
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Url, Error> {
     let wrong = |why: &str| Error::usage(format!("`{}` is no table location: {why}", shown(text)));
     if text.trim().is_empty() {
         return Err(wrong("it is empty"));

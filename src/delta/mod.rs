@@ -6,6 +6,7 @@ pub(crate) mod history;
 pub(crate) mod location;
 pub(crate) mod read;
 pub(crate) mod snapshot;
+pub(crate) mod stores;
 #[cfg(test)]
 pub(crate) mod test_store;
 pub(crate) mod timestamps;
