@@ -58,6 +58,8 @@ pub enum ErrorCode {
     DataStep,
     /// The work was interrupted.
     Interrupted,
+    /// More tables would be changed than the run may change.
+    TooManyChanges,
     /// Kind files, configuration or arguments that can't be used.
     Usage,
 }
@@ -91,6 +93,7 @@ impl ErrorCode {
             Self::IdentityChanged => "identity_changed",
             Self::DataStep => "data_step",
             Self::Interrupted => "interrupted",
+            Self::TooManyChanges => "too_many_changes",
             Self::Usage => "usage",
         }
     }

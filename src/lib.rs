@@ -253,6 +253,7 @@
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
 
+mod batch;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -262,6 +263,7 @@ mod migrator;
 mod model;
 mod retry;
 
+pub use batch::{Batch, Observer, Stop};
 pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
 pub use delta::stores::Stores;
@@ -273,7 +275,9 @@ pub use model::history::How;
 pub use model::kind::{Adopt, Kind, KindBuilder};
 pub use model::migration::{Migration, MigrationBuilder};
 pub use model::plan::{Mode, Plan, Repair, Target};
-pub use model::report::{BatchReport, ErrorReport, MigrationReport, Outcome, Summary, TableReport};
+pub use model::report::{
+    BatchReport, ErrorReport, MigrationReport, Outcome, SourceReport, Summary, TableReport,
+};
 pub use model::saved_plan::{PlanFile, SavedPlan};
 pub use model::state::InvalidStamp;
 pub use model::version::{InvalidNamespace, LogVersion, MinVersion, Namespace, SchemaVersion};

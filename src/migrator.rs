@@ -278,8 +278,21 @@ impl Migrator {
     /// # Errors
     /// Every refusal that applying the plan would meet, and `storage`.
     pub async fn plan(&self, kind: &str, location: &Location, target: Target) -> Result<Plan, Error> {
-        let kind = self.kind(kind)?;
-        let found = self.read(kind, location).await?;
+        self.plan_from(self.kind(kind)?, location, target, None).await
+    }
+
+    /// [`Migrator::plan`] on what was read already, if anything was.
+    pub(crate) async fn plan_from(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        target: Target,
+        read: Option<LogRead>,
+    ) -> Result<Plan, Error> {
+        let found = match read {
+            Some(read) => Some(read),
+            None => self.read(kind, location).await?,
+        };
         let state = found.as_ref().map(|f| &f.state);
         let made = plan(&self.namespace, kind, state, target);
         let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
@@ -315,9 +328,17 @@ impl Migrator {
     /// # Errors
     /// As [`Migrator::apply`].
     pub async fn apply_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
+        self.apply_saved_to(self.kind(&plan.kind)?, plan, location).await
+    }
+
+    pub(crate) async fn apply_saved_to(
+        &self,
+        kind: &Kind,
+        plan: &SavedPlan,
+        location: &Location,
+    ) -> Result<TableReport, Error> {
         self.check_namespace(plan)?;
-        let done = self.run(&plan.kind, location, Intent::saved(self.policy, plan)).await?;
-        Ok(done.report)
+        Ok(self.run_from(kind, location, Intent::saved(self.policy, plan), None).await?.report)
     }
 
     fn check_namespace(&self, plan: &SavedPlan) -> Result<(), Error> {
@@ -334,11 +355,19 @@ impl Migrator {
     /// # Errors
     /// As there.
     pub async fn check_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
+        self.check_saved_for(self.kind(&plan.kind)?, plan, location).await
+    }
+
+    pub(crate) async fn check_saved_for(
+        &self,
+        kind: &Kind,
+        plan: &SavedPlan,
+        location: &Location,
+    ) -> Result<TableReport, Error> {
         let started = Instant::now();
         self.check_namespace(plan)?;
-        let made = self.plan_intent(&plan.kind, location, &Intent::saved(self.policy, plan)).await?;
-        let newest = self.kind(&plan.kind)?.newest();
-        Ok(TableReport::of_plan(location.uri(), &made, newest).took(started.elapsed()))
+        let made = self.plan_intent(kind, location, &Intent::saved(self.policy, plan)).await?;
+        Ok(TableReport::of_plan(location.uri(), &made, kind.newest()).took(started.elapsed()))
     }
 
     /// Brings a table up to date without handing it out: reads protocol and metadata only.
@@ -366,8 +395,20 @@ impl Migrator {
         target: Target,
         if_missing: IfMissing,
     ) -> Result<TableReport, Error> {
+        self.migrate_from(self.kind(kind)?, location, target, if_missing, None).await
+    }
+
+    /// [`Migrator::migrate`] on what was read already, if anything was.
+    pub(crate) async fn migrate_from(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        target: Target,
+        if_missing: IfMissing,
+        read: Option<LogRead>,
+    ) -> Result<TableReport, Error> {
         let intent = Intent::migrate(self.policy, target, if_missing);
-        Ok(self.run(kind, location, intent).await?.report)
+        Ok(self.run_from(kind, location, intent, read).await?.report)
     }
 
     /// Stamps a table without a stamp at `at`, once its columns are known to fit that version.
@@ -408,7 +449,7 @@ impl Migrator {
         location: &Location,
         at: SchemaVersion,
     ) -> Result<Plan, Error> {
-        self.plan_intent(kind, location, &Intent::baseline(at)).await
+        self.plan_intent(self.kind(kind)?, location, &Intent::baseline(at)).await
     }
 
     /// What [`Migrator::repair`] would do.
@@ -423,11 +464,10 @@ impl Migrator {
         why: &str,
     ) -> Result<Plan, Error> {
         check_why(why)?;
-        self.plan_intent(kind, location, &Intent::repair(repair, why)).await
+        self.plan_intent(self.kind(kind)?, location, &Intent::repair(repair, why)).await
     }
 
-    async fn plan_intent(&self, kind: &str, location: &Location, intent: &Intent) -> Result<Plan, Error> {
-        let kind = self.kind(kind)?;
+    async fn plan_intent(&self, kind: &Kind, location: &Location, intent: &Intent) -> Result<Plan, Error> {
         let found = self.read(kind, location).await?;
         let state = found.as_ref().map(|f| &f.state);
         let made = intent.plan(&self.namespace, kind, state);
@@ -445,14 +485,24 @@ impl Migrator {
         read_history(&self.namespace, location).await.map_err(|e| e.with_table(location.uri()))
     }
 
+    /// Reads a table whose kind is not known yet. Of a table with a version stamp this is all that
+    /// its kind's migrator reads; of any other the evidence of a stamp is not looked for.
+    pub(crate) async fn read_of_any_kind(&self, location: &Location) -> Result<Option<LogRead>, Error> {
+        self.read_for(location, None).await
+    }
+
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
     async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
-        location.check_is_folder()?;
         let evidence = self.namespace.evidence_id(kind.name());
+        self.read_for(location, Some(&evidence)).await
+    }
+
+    async fn read_for(&self, location: &Location, evidence: Option<&str>) -> Result<Option<LogRead>, Error> {
+        location.check_is_folder()?;
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
-        let found = self.in_time(read::read(store.as_ref(), Some(&evidence), &stamped)).await;
+        let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
         match found.map_err(|e| e.with_table(location.uri()))? {
             Found::Table(read) => Ok(Some(read)),
             Found::Nothing => Ok(None),
@@ -468,8 +518,18 @@ impl Migrator {
     }
 
     async fn run(&self, kind: &str, location: &Location, intent: Intent) -> Result<Done, Error> {
+        self.run_from(self.kind(kind)?, location, intent, None).await
+    }
+
+    async fn run_from(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        intent: Intent,
+        read: Option<LogRead>,
+    ) -> Result<Done, Error> {
         let started = Instant::now();
-        let done = run::run(self, self.kind(kind)?, location, &intent).await;
+        let done = run::run(self, kind, location, &intent, read).await;
         let mut done = done.map_err(|e| e.with_table(location.uri()))?;
         done.report = done.report.took(started.elapsed());
         tracing::debug!(report = %done.report, "table done");

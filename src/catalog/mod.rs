@@ -3,7 +3,7 @@
 #[cfg(feature = "glue")]
 mod glue;
 mod list;
-#[cfg(any(test, feature = "glue", feature = "unity"))]
+#[cfg(any(feature = "cli", feature = "glue", feature = "unity"))]
 mod names;
 #[cfg(feature = "unity")]
 mod unity;
@@ -21,6 +21,8 @@ use crate::model::kind::Adopt;
 #[cfg(feature = "glue")]
 pub use glue::{GlueCatalog, GlueOptions};
 pub use list::TableList;
+#[cfg(feature = "cli")]
+pub(crate) use names::NamePattern;
 #[cfg(feature = "unity")]
 pub use unity::{UnityCatalog, UnityOptions};
 pub use walk::Walk;
@@ -69,6 +71,8 @@ pub struct Found {
 pub enum Trust {
     /// Somebody named this very table with its kind: it is created where it is missing.
     Named,
+    /// Somebody named this very table, but not its kind: never created, adopted as its kind says.
+    Asked,
     /// It was found by a rule: never created, and adopted only where its kind has `identified_by`.
     Found,
 }

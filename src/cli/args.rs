@@ -107,6 +107,8 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   delta-migrate apply                            every table of delta-migrate.toml
   delta-migrate apply --dry-run                  the same as `plan`
+  delta-migrate apply --max-changed 50           nothing at all if it would change more tables
+  delta-migrate apply --shard 2/4 --events log   one of four parallel jobs, with a line a table
   delta-migrate apply --target 3 data/facts      no further than version 3
   delta-migrate apply --plan plan.json           just what was planned, or `stale_plan`
 
@@ -152,16 +154,41 @@ The plan is shown before it is carried out; with --dry-run it is only shown.")]
     },
 }
 
-/// Tables by path or URL; without any, those of the configuration.
+/// Tables by path or URL; without any, those that the configuration lists or finds.
 #[derive(Debug, Args)]
 pub(crate) struct Tables {
-    /// Table by path, URL, or name in the configuration; all that it lists if there is none
+    /// Table by path, URL, or name in the configuration; all that it lists or finds if there is none
     #[arg(value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
 
-    /// How many tables are worked on at the same time
+    /// How many tables are worked on at the same time, and how many requests a store gets at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) concurrency: u16,
+
+    /// Take only one part of the tables, for parallel jobs: 1/4, 2/4, 3/4 and 4/4 make the whole
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub(crate) shard: Option<(u32, u32)>,
+
+    /// Begin no other table once one was refused or failed
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+
+    /// Write the JSON report to a file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Append one line of JSON to a file as each table ends, for a job that may be killed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+}
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || "wanted I/N with I from 1 to N, such as 2/4".to_owned();
+    let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+    match (index.parse(), count.parse()) {
+        (Ok(index), Ok(count)) if (1..=count).contains(&index) => Ok((index, count)),
+        _ => Err(wrong()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -204,6 +231,10 @@ pub(crate) struct ApplyArgs {
     /// Show what would be done, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Refuse the whole run, before the first write, if more tables than this would be changed
+    #[arg(long, value_name = "N")]
+    pub(crate) max_changed: Option<u32>,
 
     /// Seconds for which a table's lost races are tried again
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]

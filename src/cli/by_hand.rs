@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::args::{BaselineArgs, Global, RepairArgs};
-use super::context::{Context, Job};
+use super::context::{Context, One};
 use super::output::Output;
 use crate::error::{Error, ErrorCode};
 use crate::migrator::Migrator;
@@ -18,12 +18,12 @@ pub(crate) async fn baseline(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let job = context.named(&args.table)?;
+    let (migrator, job) = (context.migrator(), context.one(&args.table)?);
     let at = SchemaVersion::new(args.at);
-    let plan = job.migrator.plan_baseline(&job.kind, &job.location, at).await;
+    let plan = migrator.plan_baseline(&job.kind, &job.location, at).await;
     let job = &job;
-    carry_out("baseline", job, plan, args.dry_run, output, || async move {
-        job.migrator.baseline(&job.kind, &job.location, at).await
+    carry_out("baseline", migrator, job, plan, args.dry_run, output, || async move {
+        migrator.baseline(&job.kind, &job.location, at).await
     })
     .await
 }
@@ -35,16 +35,16 @@ pub(crate) async fn repair(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let job = context.named(&args.table)?;
+    let (migrator, job) = (context.migrator(), context.one(&args.table)?);
     let repair = match (args.restamp, args.lower_floor) {
         (Some(version), _) => Repair::Restamp(SchemaVersion::new(version)),
         (None, Some(floor)) => Repair::LowerFloor(MinVersion::new(floor)),
         (None, None) => Repair::ReaddColumns,
     };
-    let plan = job.migrator.plan_repair(&job.kind, &job.location, repair, &args.why).await;
+    let plan = migrator.plan_repair(&job.kind, &job.location, repair, &args.why).await;
     let (job, why) = (&job, &args.why);
-    carry_out("repair", job, plan, args.dry_run, output, || async move {
-        job.migrator.repair(&job.kind, &job.location, repair, why).await
+    carry_out("repair", migrator, job, plan, args.dry_run, output, || async move {
+        migrator.repair(&job.kind, &job.location, repair, why).await
     })
     .await
 }
@@ -52,7 +52,8 @@ pub(crate) async fn repair(
 /// Shows the plan, then does it, unless it is only to be shown.
 async fn carry_out<F, Fut>(
     command: &'static str,
-    job: &Job,
+    migrator: &Migrator,
+    job: &One,
     plan: Result<Plan, Error>,
     dry_run: bool,
     output: &Output,
@@ -62,7 +63,7 @@ where
     F: FnOnce() -> Fut,
     Fut: Future<Output = Result<TableReport, Error>>,
 {
-    let newest = job.migrator.kind(&job.kind)?.newest();
+    let newest = migrator.kind(&job.kind)?.newest();
     let uri = job.location.uri();
     let done = match plan {
         Ok(plan) => {

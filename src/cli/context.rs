@@ -1,24 +1,22 @@
-//! From arguments and configuration to a migrator and the tables to work on.
+//! From arguments and configuration to a migrator and the sources of tables to work on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-use futures::StreamExt;
 
 use super::args::{Global, Tables};
 use super::config::{self, Config};
-use super::output::Output;
-use crate::delta::location::{Location, shown};
-use crate::error::{Error, ErrorCode, Stage};
-use crate::migrator::{IfMissing, Migrator, missing};
-use crate::model::kind::{Adopt, Kind};
-use crate::model::plan::{Mode, Plan, Target};
-use crate::model::report::{BatchReport, TableReport};
+use super::sources;
+use crate::catalog::{Access, Found, Source, TableList, Trust};
+use crate::delta::location::{self, Location, shown};
+use crate::delta::stores::Stores;
+use crate::error::Error;
+use crate::migrator::Migrator;
+use crate::model::kind::Kind;
+use crate::model::plan::Target;
 use crate::model::text;
-use crate::model::version::Namespace;
+use crate::model::version::{Namespace, SchemaVersion};
 
 /// What a command works with.
 pub(crate) struct Context {
@@ -27,34 +25,13 @@ pub(crate) struct Context {
     kind: Option<String>,
     /// By `--kind` or `--kind-file`.
     kind_is_given: bool,
-    migrators: Migrators,
+    migrator: Arc<Migrator>,
 }
 
-/// One migrator, and one more for each way of adoption that a table asks for.
-struct Migrators {
-    plain: Arc<Migrator>,
-    adopting: BTreeMap<&'static str, Arc<Migrator>>,
-}
-
-/// One table to work on.
-#[derive(Clone)]
-pub(crate) struct Job {
+/// One table that a person decides about.
+pub(crate) struct One {
     pub(crate) kind: String,
     pub(crate) location: Location,
-    pub(crate) migrator: Arc<Migrator>,
-    /// Created only where location and kind were both given.
-    pub(crate) if_missing: IfMissing,
-}
-
-impl Job {
-    /// What would be done, or why nothing may be.
-    pub(crate) async fn plan(&self, target: Target) -> Result<Plan, Error> {
-        let plan = self.migrator.plan(&self.kind, &self.location, target).await?;
-        if plan.mode() == Mode::Create && self.if_missing == IfMissing::Refuse {
-            return Err(missing().at(Stage::Plan).with_table(self.location.uri()));
-        }
-        Ok(plan)
-    }
 }
 
 const CONFIG_FILE: &str = "delta-migrate.toml";
@@ -67,90 +44,175 @@ impl Context {
         budget: Option<Duration>,
     ) -> Result<Self, Error> {
         let config = read_config(global, own.is_some())?;
-        let mut storage = config.as_ref().map(|c| c.storage.clone()).unwrap_or_default();
-        for option in &global.storage_option {
-            let (key, value) =
-                option.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-                    // The text is not repeated: it may be a secret.
-                    Error::usage("--storage-option wants KEY=VALUE")
-                        .with_hint("the text before the first `=` is the key")
-                })?;
-            storage.insert(key.to_owned(), value.to_owned());
-        }
-        let migrators = match own {
-            Some(own) => {
-                let own = Arc::new(match budget {
-                    Some(budget) => own.with_budget(budget),
-                    None => own,
-                });
-                Migrators { plain: own, adopting: BTreeMap::new() }
-            }
-            None => stock_migrators(global, config.as_ref(), budget)?,
+        let storage = storage_of(global, config.as_ref())?;
+        let migrator = match own {
+            Some(own) => own,
+            None => stock_migrator(global, config.as_ref())?,
         };
+        let migrator = Arc::new(match budget {
+            Some(budget) => migrator.with_budget(budget),
+            None => migrator,
+        });
         let kind_is_given = global.kind.is_some() || !global.kind_file.is_empty();
-        Ok(Self { config, storage, kind: global.kind.clone(), kind_is_given, migrators })
+        Ok(Self { config, storage, kind: global.kind.clone(), kind_is_given, migrator })
     }
 
     pub(crate) fn migrator(&self) -> &Arc<Migrator> {
-        &self.migrators.plain
+        &self.migrator
     }
 
-    /// The tables of the command line, else those of the configuration.
-    pub(crate) fn jobs(&self, tables: &Tables) -> Result<Vec<Job>, Error> {
-        let named: Result<Vec<Job>, Error> = match tables.tables.as_slice() {
-            [] => {
-                let config = self.config.as_ref().ok_or_else(|| {
-                    Error::usage("no table was named, and there is no configuration file")
-                        .with_hint("name a table, or list tables under [[tables]] in delta-migrate.toml")
-                })?;
-                if config.tables.is_empty() {
-                    return Err(Error::usage("the configuration lists no tables")
-                        .with_hint("name a table, or list tables under [[tables]]"));
+    /// The tables of the command line, else what the configuration says.
+    pub(crate) fn sources(
+        &self,
+        tables: &Tables,
+        stores: &Arc<Stores>,
+    ) -> Result<Vec<Box<dyn Source>>, Error> {
+        if let Some(kind) = &self.kind {
+            self.migrator.kind(kind)?;
+        }
+        // What is no location in any store of this build is told before the first table.
+        let list = |tables: Vec<Found>| {
+            for Found { uri, access, .. } in &tables {
+                if let Access::Options(options) = access {
+                    stores.location(uri, options)?;
                 }
-                self.check_kinds(config)?;
-                config.tables.iter().map(|t| self.listed(t)).collect()
             }
-            named => named.iter().map(|t| self.named(t)).collect(),
+            Ok::<Box<dyn Source>, Error>(Box::new(TableList::new(tables)))
         };
-        let mut seen = std::collections::BTreeSet::new();
-        Ok(named?.into_iter().filter(|j| seen.insert(j.location.uri().to_owned())).collect())
+        if !tables.tables.is_empty() {
+            let named: Result<Vec<Found>, Error> = tables.tables.iter().map(|t| self.named(t)).collect();
+            return Ok(vec![list(named?)?]);
+        }
+        let config = self.config.as_ref().ok_or_else(|| {
+            Error::usage("no table was named, and there is no configuration file")
+                .with_hint("name a table, or list tables under [[tables]] in delta-migrate.toml")
+        })?;
+        self.check_kinds(config)?;
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        if !config.tables.is_empty() {
+            sources.push(list(config.tables.iter().map(|t| self.listed(t)).collect())?);
+        }
+        for entry in &config.discover {
+            sources.push(sources::walk(entry, self.kind.as_ref(), &self.storage, stores)?);
+        }
+        sources.extend(self.catalogs()?);
+        if sources.is_empty() {
+            return Err(Error::usage("the configuration names no tables").with_hint(
+                "name a table, list tables under [[tables]], or say where to find them: [[discover]], [[catalogs]]",
+            ));
+        }
+        Ok(sources)
+    }
+
+    /// The catalogs of the configuration.
+    pub(crate) fn catalogs(&self) -> Result<Vec<Box<dyn Source>>, Error> {
+        let entries = self.config.iter().flat_map(|c| &c.catalogs);
+        entries.map(|entry| sources::catalog(entry, self.kind.as_ref(), &self.storage)).collect()
     }
 
     /// Every kind that the configuration names must be there; all that are not are told together.
     fn check_kinds(&self, config: &Config) -> Result<(), Error> {
-        let unknown = |t: &&config::TableEntry| self.migrator().kind(&t.kind).is_err();
-        let lines: Vec<String> = config
-            .tables
-            .iter()
-            .filter(unknown)
-            .map(|t| format!("table `{}` is of kind `{}`, which there is not", shown(&t.uri), t.kind))
-            .collect();
+        let Config { namespace: _, kinds: _, storage: _, tables, discover, catalogs } = config;
+        let unknown = |kind: &&String| self.migrator.kind(kind).is_err();
+        let mut lines = Vec::new();
+        for table in tables.iter().filter(|t| unknown(&&t.kind)) {
+            let uri = shown(&table.uri);
+            lines.push(format!("table `{uri}` is of kind `{}`, which there is not", table.kind));
+        }
+        for (entry, kind) in discover.iter().filter_map(|d| Some((d, d.kind.as_ref().filter(unknown)?))) {
+            let root = shown(&entry.root);
+            lines.push(format!("the walk of `{root}` says kind `{kind}`, which there is not"));
+        }
+        for kind in catalogs.iter().filter_map(|c| c.kind.as_ref().filter(unknown)) {
+            lines.push(format!("a catalog says kind `{kind}`, which there is not"));
+        }
         if lines.is_empty() || self.kind.is_some() {
             return Ok(());
         }
-        let names: Vec<&str> = self.migrator().kind_names().collect();
+        let names: Vec<&str> = self.migrator.kind_names().collect();
         Err(Error::usage(lines.join("\n")).with_hint(format!("there is {}", text::list(&names))))
     }
 
+    /// A version beyond a kind's chain is a mistake of the command line, not of any table.
+    pub(crate) fn check_target(&self, target: Target, tables: &Tables) -> Result<(), Error> {
+        let Target::Version(version) = target else { return Ok(()) };
+        let mut kinds: BTreeSet<String> = BTreeSet::new();
+        if tables.tables.is_empty() {
+            if let Some(Config { tables, discover, catalogs, .. }) = &self.config {
+                let rules = discover.iter().map(|d| &d.kind).chain(catalogs.iter().map(|c| &c.kind));
+                kinds.extend(tables.iter().map(|t| t.kind.clone()).chain(rules.flatten().cloned()));
+            }
+        } else {
+            for table in &tables.tables {
+                kinds.extend(self.named(table)?.kind);
+            }
+        }
+        for kind in self.kind.iter().chain(kinds.iter().filter(|_| self.kind.is_none())) {
+            self.check_target_of(self.migrator.kind(kind)?, version)?;
+        }
+        Ok(())
+    }
+
+    fn check_target_of(&self, kind: &Kind, version: SchemaVersion) -> Result<(), Error> {
+        let (name, newest) = (kind.name(), kind.newest());
+        if version <= newest {
+            return Ok(());
+        }
+        let message = format!("--target {version} is beyond kind `{name}`, whose newest version is {newest}");
+        Err(Error::usage(message).with_hint("name a version that the kind's chain has"))
+    }
+
     /// One table of the command line.
-    pub(crate) fn named(&self, table: &str) -> Result<Job, Error> {
+    pub(crate) fn named(&self, table: &str) -> Result<Found, Error> {
         if let Some(entry) = self.listed_as(table) {
-            return self.listed(entry);
+            return Ok(self.listed(entry));
         }
         let kind = self.kind_of(table)?;
-        self.migrator().kind(&kind)?;
-        let location = self.location(table, &BTreeMap::new())?;
+        self.migrator.kind(&kind)?;
+        // What is no location is a mistake of the command line.
+        location::named(table)?;
+        let mut found = Found::at(table, self.options(self.storage_below(table)));
+        found.kind = Some(kind);
         // A mistyped name beside a configuration of one kind must not make a table.
-        let if_missing = if self.kind_is_given { IfMissing::Create } else { IfMissing::Refuse };
-        Ok(Job { kind, location, migrator: self.migrator().clone(), if_missing })
+        found.trust = if self.kind_is_given { Trust::Named } else { Trust::Asked };
+        Ok(found)
+    }
+
+    /// One table that a person decides about.
+    pub(crate) fn one(&self, table: &str) -> Result<One, Error> {
+        let found = self.named(table)?;
+        let kind = found.kind.unwrap_or_default();
+        self.migrator.kind(&kind)?;
+        Ok(One { kind, location: self.location_of(table)? })
     }
 
     /// A location whose kind does not matter.
     pub(crate) fn location_of(&self, table: &str) -> Result<Location, Error> {
-        match self.listed_as(table) {
-            Some(entry) => self.location(&entry.uri, &entry.storage),
-            None => self.location(table, &BTreeMap::new()),
-        }
+        let (uri, own) = match self.listed_as(table) {
+            Some(entry) => (entry.uri.as_str(), Some(&entry.storage)),
+            None => (table, self.storage_below(table)),
+        };
+        let options: HashMap<String, String> = self.options(own).into_iter().collect();
+        Location::new(uri, options)
+    }
+
+    /// A saved plan's table, in the store that the configuration says.
+    pub(crate) fn planned(&self, uri: &str, kind: &str) -> Found {
+        let mut found = match self.listed_as(uri) {
+            Some(entry) => self.listed(entry),
+            None => Found::at(uri, self.options(self.storage_below(uri))),
+        };
+        found.kind = Some(kind.to_owned());
+        // A plan that says `create` was made by somebody who named location and kind.
+        found.trust = Trust::Named;
+        found
+    }
+
+    /// Whether the configuration itself says in which store a table lies, or there is no catalog
+    /// that could say it.
+    pub(crate) fn knows_store_of(&self, uri: &str) -> bool {
+        let has_catalogs = self.config.as_ref().is_some_and(|c| !c.catalogs.is_empty());
+        !has_catalogs || self.listed_as(uri).is_some() || self.storage_below(uri).is_some()
     }
 
     /// The configuration's entry for a table: the same location, or its folder's name alone.
@@ -172,28 +234,34 @@ impl Context {
         })
     }
 
-    fn listed(&self, entry: &config::TableEntry) -> Result<Job, Error> {
-        let kind = self.kind.clone().unwrap_or_else(|| entry.kind.clone());
-        let migrator = match entry.adopt.and_then(|a| self.migrators.adopting.get(adopt_key(a))) {
-            Some(migrator) => migrator.clone(),
-            None => self.migrator().clone(),
+    /// The storage options of the first walk that the table lies below.
+    fn storage_below(&self, table: &str) -> Option<&BTreeMap<String, String>> {
+        let table = location::canonical(table).ok()?;
+        let below = |root: &str| {
+            let root = location::canonical(root).ok()?;
+            Some(table.strip_prefix(root.trim_end_matches('/'))?.starts_with('/'))
         };
-        migrator.kind(&kind)?;
-        let location = self.location(&entry.uri, &entry.storage)?;
-        Ok(Job { kind, location, migrator, if_missing: IfMissing::Create })
+        let walks = &self.config.as_ref()?.discover;
+        walks.iter().find(|walk| below(&walk.root) == Some(true)).map(|walk| &walk.storage)
     }
 
-    fn location(&self, uri: &str, own: &BTreeMap<String, String>) -> Result<Location, Error> {
-        let mut options: HashMap<String, String> = self.storage.clone().into_iter().collect();
-        options.extend(own.clone());
-        Location::new(uri, options)
+    fn listed(&self, entry: &config::TableEntry) -> Found {
+        let mut found = Found::at(&entry.uri, self.options(Some(&entry.storage)));
+        found.kind = Some(self.kind.clone().unwrap_or_else(|| entry.kind.clone()));
+        found.adopt = entry.adopt;
+        found.trust = Trust::Named;
+        found
+    }
+
+    fn options(&self, own: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
+        sources::merged(&self.storage, own)
     }
 
     fn kind_of(&self, table: &str) -> Result<String, Error> {
         if let Some(kind) = &self.kind {
             return Ok(kind.clone());
         }
-        let names: Vec<&str> = self.migrator().kind_names().collect();
+        let names: Vec<&str> = self.migrator.kind_names().collect();
         match names.as_slice() {
             [only] => Ok((*only).to_owned()),
             _ => Err(Error::usage(format!(
@@ -206,7 +274,24 @@ impl Context {
     }
 }
 
-fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Config>, Error> {
+/// The storage options of every table: the configuration's, and above them those of the command line.
+pub(crate) fn storage_of(
+    global: &Global,
+    config: Option<&Config>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut storage = config.map(|c| c.storage.clone()).unwrap_or_default();
+    for option in &global.storage_option {
+        let (key, value) = option.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+            // The text is not repeated: it may be a secret.
+            Error::usage("--storage-option wants KEY=VALUE")
+                .with_hint("the text before the first `=` is the key")
+        })?;
+        storage.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(storage)
+}
+
+pub(crate) fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Config>, Error> {
     let without = !global.kind_file.is_empty() && global.namespace.is_some();
     let path = match &global.config {
         Some(path) => path.clone(),
@@ -232,11 +317,7 @@ fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Config>, Error
     config::parse(&text, &file, folder, &|name| std::env::var(name).ok()).map(Some)
 }
 
-fn stock_migrators(
-    global: &Global,
-    config: Option<&Config>,
-    budget: Option<Duration>,
-) -> Result<Migrators, Error> {
+fn stock_migrator(global: &Global, config: Option<&Config>) -> Result<Migrator, Error> {
     let namespace = match (&global.namespace, config) {
         (Some(name), _) => Namespace::new(name).map_err(|e| Error::usage(e.to_string()))?,
         (None, Some(config)) => config.namespace.clone(),
@@ -244,35 +325,11 @@ fn stock_migrators(
             return Err(Error::usage("which namespace?").with_hint("say it with --namespace NAME"));
         }
     };
-    let kinds = read_kinds(global, config)?;
-    let build = |adopt: Option<Adopt>| {
-        let mut builder = Migrator::builder(namespace.clone());
-        for kind in &kinds {
-            let kind = kind.clone();
-            builder = builder.kind(match adopt {
-                Some(adopt) => kind.with_adopt(adopt),
-                None => kind,
-            });
-        }
-        if let Some(budget) = budget {
-            builder = builder.budget(budget);
-        }
-        builder.build().map(Arc::new)
-    };
-    let wanted: Vec<Adopt> = config.iter().flat_map(|c| &c.tables).filter_map(|t| t.adopt).collect();
-    let mut adopting = BTreeMap::new();
-    for adopt in wanted {
-        adopting.insert(adopt_key(adopt), build(Some(adopt))?);
+    let mut builder = Migrator::builder(namespace);
+    for kind in read_kinds(global, config)? {
+        builder = builder.kind(kind);
     }
-    Ok(Migrators { plain: build(None)?, adopting })
-}
-
-fn adopt_key(adopt: Adopt) -> &'static str {
-    match adopt {
-        Adopt::FromZero => "from_zero",
-        Adopt::Detect => "detect",
-        Adopt::Refuse => "refuse",
-    }
+    builder.build()
 }
 
 /// All kind files; the mistakes of all of them are reported together.
@@ -320,77 +377,4 @@ fn kind_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
             .with_hint("make one with `delta-migrate new KIND`"));
     }
     Ok(files)
-}
-
-/// Works on every job, a few at a time, and reports them in their order.
-pub(crate) async fn each<F, Fut>(
-    command: &'static str,
-    jobs: Vec<Job>,
-    concurrency: u16,
-    output: &Output,
-    work: F,
-) -> BatchReport
-where
-    F: Fn(Job) -> Fut,
-    Fut: Future<Output = Result<TableReport, Error>>,
-{
-    let bar = output.progress(jobs.len());
-    let stop = Arc::new(AtomicBool::new(false));
-    let watch = tokio::spawn(watch_for_interrupt(stop.clone()));
-    let work = futures::stream::iter(jobs)
-        .map(|job| {
-            let (kind, location, migrator) = (job.kind.clone(), job.location.clone(), job.migrator.clone());
-            let work = work(job);
-            let (bar, stop) = (bar.clone(), stop.clone());
-            async move {
-                let newest = migrator.kind(&kind).ok().map(Kind::newest);
-                if stop.load(Ordering::Relaxed) {
-                    return TableReport::skipped(location.uri(), &kind, newest, &interrupted());
-                }
-                let report =
-                    work.await.unwrap_or_else(|e| TableReport::of_error(location.uri(), &kind, newest, &e));
-                bar.inc(1);
-                report
-            }
-        })
-        .buffered(usize::from(concurrency))
-        .collect();
-    let reports = tokio::select! {
-        reports = work => reports,
-        () = output.progress_lines(&bar) => Vec::new(),
-    };
-    watch.abort();
-    bar.finish_and_clear();
-    BatchReport::new(command, reports)
-}
-
-/// The first Ctrl-C lets the tables end that are being worked on and starts no other; a second one
-/// ends the process, which leaves every table with its commit or without.
-async fn watch_for_interrupt(stop: Arc<AtomicBool>) {
-    while tokio::signal::ctrl_c().await.is_ok() {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
-    }
-}
-
-fn interrupted() -> Error {
-    Error::new(ErrorCode::Interrupted, Stage::Setup, "interrupted before its turn")
-        .with_hint("run it again: what is done is not done twice")
-}
-
-/// A saved plan's table, in the store that the configuration says.
-pub(crate) fn job_of_plan(context: &Context, uri: &str, kind: &str) -> Result<Job, Error> {
-    let location = context.location_of(uri)?;
-    let migrator = match context.listed_as(uri) {
-        Some(entry) => context.listed(entry)?.migrator,
-        None => context.migrator().clone(),
-    };
-    migrator.kind(kind).map_err(|e| {
-        Error::new(ErrorCode::StalePlan, Stage::Setup, e.message().to_owned())
-            .with_hint("make the plan anew with `delta-migrate plan -o FILE`, or bring the kind back")
-            .with_table(uri)
-    })?;
-    Ok(Job { kind: kind.to_owned(), location, migrator, if_missing: IfMissing::Create })
 }

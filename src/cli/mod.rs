@@ -11,6 +11,9 @@ mod history;
 mod new;
 mod output;
 mod plan;
+mod progress;
+mod running;
+mod sources;
 mod status;
 
 use std::process::ExitCode;

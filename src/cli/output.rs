@@ -1,10 +1,8 @@
 //! stdout is data; everything else goes to stderr.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
@@ -67,17 +65,13 @@ impl Output {
         } else {
             self.text(&render::batch(report, self.palette()));
         }
-        if report.has_errors() { Exit::Errors } else { Exit::Fine }
+        exit_of(report)
     }
 
-    /// A plain line every few seconds, for logs; never ends by itself.
-    pub(crate) async fn progress_lines(&self, bar: &ProgressBar) {
-        loop {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            if bar.is_hidden() {
-                self.note(&format!("{} of {} tables done", bar.position(), bar.length().unwrap_or_default()));
-            }
-        }
+    /// Results could not be delivered.
+    pub(crate) fn fail(&self, text: &str) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.note(text);
     }
 
     /// An error that came before any table.
@@ -94,19 +88,9 @@ impl Output {
         }
         self.note(&text);
     }
+}
 
-    /// Progress on stderr for work on several tables: a bar on a terminal; elsewhere the lines of
-    /// [`Output::progress_lines`].
-    pub(crate) fn progress(&self, tables: usize) -> ProgressBar {
-        if tables < 2 || !std::io::stderr().is_terminal() {
-            let bar = ProgressBar::hidden();
-            bar.set_length(tables as u64);
-            return bar;
-        }
-        let bar = ProgressBar::with_draw_target(Some(tables as u64), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tables  {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
-    }
+/// The exit code that a batch means.
+pub(crate) fn exit_of(report: &BatchReport) -> Exit {
+    if report.has_errors() { Exit::Errors } else { Exit::Fine }
 }

@@ -1,5 +1,6 @@
 //! `plan`: what `apply` would do.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -7,8 +8,9 @@ use serde::Serialize;
 
 use super::Exit;
 use super::args::{Global, PlanArgs, Tables};
-use super::context::{Context, Job, each};
+use super::context::Context;
 use super::output::Output;
+use super::running::{Running, stores};
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Target};
@@ -45,20 +47,6 @@ pub(crate) fn target(version: Option<u32>) -> Target {
     version.map_or(Target::Newest, |v| Target::Version(SchemaVersion::new(v)))
 }
 
-/// A version beyond a kind's chain is a mistake of the command line, not of any table.
-pub(crate) fn check_target(jobs: &[Job], target: Target) -> Result<(), Error> {
-    let Target::Version(version) = target else { return Ok(()) };
-    for job in jobs {
-        let newest = job.migrator.kind(&job.kind)?.newest();
-        if version > newest {
-            let message =
-                format!("--target {version} is beyond kind `{}`, whose newest version is {newest}", job.kind);
-            return Err(Error::usage(message).with_hint("name a version that the kind's chain has"));
-        }
-    }
-    Ok(())
-}
-
 /// A report with the plans beside it, in the order of the tables.
 #[derive(Serialize)]
 struct WithPlans<'a> {
@@ -76,40 +64,39 @@ pub(crate) async fn show(
     out: Option<&Path>,
     output: &Output,
 ) -> Result<(Exit, Vec<SavedPlan>), Error> {
-    let jobs = context.jobs(tables)?;
-    check_target(&jobs, target)?;
-    let order: Vec<String> = jobs.iter().map(|j| j.location.uri().to_owned()).collect();
-    let made: Mutex<Vec<(String, Plan)>> = Mutex::default();
-    let report = each(command, jobs, tables.concurrency, output, |job| {
+    let stores = stores(tables);
+    let sources = context.sources(tables, &stores)?;
+    context.check_target(target, tables)?;
+    let running = Running::new(command, context.migrator(), stores, sources, tables, output)?;
+    let made: Mutex<BTreeMap<String, Plan>> = Mutex::default();
+    let work = running.batch.each(command, |job| {
         let made = &made;
         async move {
+            let (uri, newest) = (job.location.uri().to_owned(), job.kind.newest());
             let plan = job.plan(target).await?;
-            let newest = job.migrator.kind(&job.kind)?.newest();
-            let report = TableReport::of_plan(job.location.uri(), &plan, newest);
+            let report = TableReport::of_plan(&uri, &plan, newest);
             if let Ok(mut made) = made.lock() {
-                made.push((job.location.uri().to_owned(), plan));
+                made.insert(uri, plan);
             }
             Ok(report)
         }
-    })
-    .await;
-    let mut made = made.into_inner().unwrap_or_default();
-    made.sort_by_key(|(uri, _)| order.iter().position(|o| o == uri));
+    });
+    let report = running.run(work).await;
+    let made = made.into_inner().unwrap_or_default();
+    let in_order = report.tables.iter().filter_map(|t| Some((t.uri.as_str(), made.get(&t.uri)?)));
+    let made: Vec<(&str, &Plan)> = in_order.collect();
     let saved: Vec<SavedPlan> = made.iter().map(|(uri, plan)| SavedPlan::of(plan, uri)).collect();
     // Before anything is printed, so that what is printed is one document, whatever happens.
     if let Some(file) = out {
         save(file, saved.clone())?;
     }
-    if output.is_json() {
-        output.json(&WithPlans { report: &report, plans: &saved });
-        return Ok((if report.has_errors() { Exit::Errors } else { Exit::Fine }, saved));
-    }
-    for (uri, plan) in made.iter().filter(|(_, p)| !p.is_empty()) {
-        output.text(&render::plan(uri, plan, output.palette()));
-        output.text("\n");
-    }
-    output.text(&render::batch(&without_pending(&report), output.palette()));
-    let exit = if report.has_errors() { Exit::Errors } else { Exit::Fine };
+    let exit = running.print_as(&WithPlans { report: &report, plans: &saved }, &report, || {
+        for (uri, plan) in made.iter().filter(|(_, p)| !p.is_empty()) {
+            output.text(&render::plan(uri, plan, output.palette()));
+            output.text("\n");
+        }
+        output.text(&render::batch(&without_pending(&report), output.palette()));
+    });
     Ok((exit, saved))
 }
 

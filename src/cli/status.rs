@@ -2,12 +2,11 @@
 
 use super::Exit;
 use super::args::{Global, StatusArgs};
-use super::context::{Context, each};
+use super::context::Context;
 use super::output::Output;
+use super::running::{Running, stores};
 use crate::error::Error;
 use crate::migrator::Migrator;
-use crate::model::plan::Target;
-use crate::model::report::TableReport;
 
 pub(crate) async fn run(
     global: &Global,
@@ -16,13 +15,11 @@ pub(crate) async fn run(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let jobs = context.jobs(&args.tables)?;
-    let report = each("status", jobs, args.tables.concurrency, output, |job| async move {
-        let plan = job.plan(Target::Newest).await?;
-        Ok(TableReport::of_plan(job.location.uri(), &plan, job.migrator.kind(&job.kind)?.newest()))
-    })
-    .await;
-    let exit = output.batch(&report);
+    let stores = stores(&args.tables);
+    let sources = context.sources(&args.tables, &stores)?;
+    let running = Running::new("status", context.migrator(), stores, sources, &args.tables, output)?;
+    let report = running.run(running.batch.status()).await;
+    let exit = running.print(&report);
     let pending = report.summary.planned > 0;
     if pending && !output.is_json() {
         output.note("→ `delta-migrate plan` shows what would change, `delta-migrate apply` does it");

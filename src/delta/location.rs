@@ -186,6 +186,25 @@ pub(super) fn parse(text: &str) -> Result<Url, Error> {
     Url::from_directory_path(without_parents(&path)).map_err(|()| wrong("it can't be written as a file URL"))
 }
 
+/// A location as [`Location::uri`] gives it.
+pub(crate) fn named(text: &str) -> Result<String, Error> {
+    Ok(redacted(&parse(text)?))
+}
+
+/// The one spelling of a location that all of its spellings have: as [`Location::uri`], with links of
+/// the local file system followed.
+pub(crate) fn canonical(text: &str) -> Result<String, Error> {
+    let url = parse(text)?;
+    if url.scheme() == "file"
+        && let Ok(path) = url.to_file_path()
+        && let Ok(path) = std::fs::canonicalize(path)
+        && let Ok(text) = path.into_os_string().into_string()
+    {
+        return Ok(text);
+    }
+    Ok(redacted(&url))
+}
+
 /// A location as somebody wrote it, without what may be secret in a URL.
 pub(crate) fn shown(text: &str) -> String {
     match text.split_once("://") {

@@ -130,11 +130,15 @@ pub(super) async fn run(
     kind: &Kind,
     location: &Location,
     intent: &Intent,
+    read: Option<LogRead>,
 ) -> Result<Done, Error> {
     let budget = Budget::start(migrator.budget);
     let mut waits = pauses();
     let mut attempts = 0;
-    let mut found = migrator.read(kind, location).await?;
+    let mut found = match read {
+        Some(read) => Some(read),
+        None => migrator.read(kind, location).await?,
+    };
     let mut id = intent.id.clone();
     loop {
         same_table(&mut id, found.as_ref())?;
@@ -178,6 +182,7 @@ pub(super) async fn run(
                 report.attempts = attempts;
                 report.commits = 1;
                 report.log_version = Some(version);
+                report.columns = made.columns_after();
                 return Ok(Done { report });
             }
             CommitOutcome::Lost { winner } => {

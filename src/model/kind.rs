@@ -29,6 +29,15 @@ pub enum Adopt {
 
 impl Adopt {
     /// The word in a kind file.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::FromZero => "from_zero",
+            Self::Detect => "detect",
+            Self::Refuse => "refuse",
+        }
+    }
+
+    /// What the word in a kind file means.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "from_zero" => Some(Self::FromZero),

@@ -14,6 +14,7 @@ use super::evolve::{Change, Evolution, NameRules, cannot_enable, unsupported};
 use super::features::{self, Protocol};
 use super::history::{self, How};
 use super::kind::{Kind, Shape};
+use super::path::ColumnPath;
 use super::refusal::Refusal;
 use super::state::{Stamps, TableState};
 use super::text;
@@ -82,6 +83,8 @@ pub struct Plan {
     pub(crate) mode: Mode,
     pub(crate) commits: Vec<PlannedCommit>,
     pub(crate) warnings: Vec<String>,
+    /// The names of the table's columns before.
+    pub(crate) columns: Vec<String>,
 }
 
 /// The state of the table that a plan was made for.
@@ -207,7 +210,19 @@ impl Plan {
             mode: Mode::NoChange,
             commits: Vec::new(),
             warnings: Vec::new(),
+            columns: state.iter().flat_map(|s| &s.columns).map(|c| c.name.clone()).collect(),
         }
+    }
+
+    /// The names of the table's columns afterwards.
+    pub(crate) fn columns_after(&self) -> Vec<String> {
+        let changes = self.commits.iter().flat_map(|c| &c.migrations).flat_map(|m| &m.changes);
+        let added = changes.filter_map(|change| match change {
+            Change::AddColumn { path, .. } => path.parse::<ColumnPath>().ok(),
+            _ => None,
+        });
+        let top = added.filter(|path| path.segments().len() == 1).map(|path| path.name().to_owned());
+        self.columns.iter().cloned().chain(top).collect()
     }
 }
 

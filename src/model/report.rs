@@ -61,7 +61,8 @@ impl Outcome {
 pub struct TableReport {
     /// The table's location, without credentials.
     pub uri: String,
-    /// Its kind.
+    /// Its kind; empty, and left out of the JSON, where it is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// How it ended.
     pub outcome: Outcome,
@@ -99,9 +100,15 @@ pub struct TableReport {
     pub warnings: Vec<String>,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u64,
-    /// Why it was refused or failed.
+    /// Why it was refused or failed, or why nobody got to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
+    /// Why it was left out on purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The names of its columns, as far as they are known.
+    #[serde(skip)]
+    pub(crate) columns: Vec<String>,
 }
 
 /// A migration by its version and what it is for.
@@ -177,11 +184,12 @@ impl TableReport {
             warnings: plan.warnings.clone(),
             elapsed_ms: 0,
             error: None,
+            reason: None,
+            columns: plan.columns.clone(),
         }
     }
 
     /// The report of a table that was refused or that failed.
-    #[cfg(feature = "cli")]
     pub(crate) fn of_error(uri: &str, kind: &str, newest: Option<SchemaVersion>, error: &Error) -> Self {
         let outcome = if error.is_refusal() { Outcome::Refused } else { Outcome::Failed };
         Self {
@@ -202,11 +210,37 @@ impl TableReport {
             warnings: Vec::new(),
             elapsed_ms: 0,
             error: Some(ErrorReport::of(error)),
+            reason: None,
+            columns: Vec::new(),
+        }
+    }
+
+    /// The report of a table that is left out on purpose.
+    pub(crate) fn left_out(uri: &str, kind: &str, reason: impl Into<String>) -> Self {
+        Self {
+            uri: uri.to_owned(),
+            kind: kind.to_owned(),
+            outcome: Outcome::Skipped,
+            from: None,
+            to: None,
+            floor: None,
+            min_version: None,
+            newest: None,
+            log_version: None,
+            commits: 0,
+            attempts: 0,
+            mode: Mode::NoChange,
+            assessment: None,
+            migrations: Vec::new(),
+            warnings: Vec::new(),
+            elapsed_ms: 0,
+            error: None,
+            reason: Some(reason.into()),
+            columns: Vec::new(),
         }
     }
 
     /// The report of a table that nobody got to.
-    #[cfg(feature = "cli")]
     pub(crate) fn skipped(uri: &str, kind: &str, newest: Option<SchemaVersion>, why: &Error) -> Self {
         Self { outcome: Outcome::Skipped, ..Self::of_error(uri, kind, newest, why) }
     }
@@ -242,10 +276,40 @@ impl fmt::Display for TableReport {
 pub struct BatchReport {
     /// The command that ran.
     pub command: &'static str,
-    /// One report a table, in the order in which the tables were named.
+    /// One report a table: those that were named in their order, those that were found by location.
     pub tables: Vec<TableReport>,
     /// How many tables ended how.
     pub summary: Summary,
+    /// What each source gave; empty where every table was named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceReport>,
+    /// Why the run as a whole was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorReport>,
+}
+
+/// What one source gave.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct SourceReport {
+    /// The source's name.
+    pub source: String,
+    /// How many tables it gave.
+    pub tables: u32,
+    /// How many of them somebody named.
+    #[serde(skip)]
+    pub(crate) named: u32,
+    /// How many of them another source, or the same one, had given before.
+    pub duplicates: u32,
+    /// How many of them are other shards' work.
+    pub other_shards: u32,
+    /// Whether it came to its end; not where the run was interrupted.
+    pub complete: bool,
+    /// How many parts of it could not be read.
+    pub failures: u32,
+    /// Why, for the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorReport>,
 }
 
 /// How many tables ended how.
@@ -281,11 +345,15 @@ impl BatchReport {
                 Outcome::Failed => &mut summary.failed,
             } += 1;
         }
-        Self { command, tables, summary }
+        Self { command, tables, summary, sources: Vec::new(), error: None }
     }
 
-    /// Whether a table was refused, failed, or was not got to.
+    /// Whether a table was refused, failed, or was not got to; whether a source could not be read in
+    /// full; whether the run was refused.
     pub fn has_errors(&self) -> bool {
+        if self.error.is_some() || self.sources.iter().any(|s| s.failures > 0 || !s.complete) {
+            return true;
+        }
         let left_out = self.tables.iter().any(|t| t.outcome == Outcome::Skipped && t.error.is_some());
         self.summary.refused + self.summary.failed > 0 || left_out
     }

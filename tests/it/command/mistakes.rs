@@ -34,7 +34,15 @@ fn mistakes_in_the_configuration_are_told_with_their_place() {
             "delta-migrate.toml:3:",
             "not set",
         ),
-        (format!("{good}[[discover]]\nroot = \"x\"\n"), "delta-migrate.toml:2:", "[[tables]]"),
+        (format!("{good}[[discover]]\ninclude = \"x\"\n"), "delta-migrate.toml:2:", "root"),
+        (format!("{good}[[catalogs]]\ntype = \"hive\"\n"), "delta-migrate.toml:3:8", "unity"),
+        (
+            format!(
+                "{good}[[catalogs]]\ntype = \"unity\"\nendpoint = \"https://uc\"\ntoken = \"${{NO_SUCH_TOKEN}}\""
+            ),
+            "delta-migrate.toml:5:10",
+            "not set",
+        ),
     ] {
         let ran = mistaken(&config);
         assert!(ran.stderr.contains(place), "{config}: {}", ran.stderr);
@@ -46,11 +54,12 @@ fn mistakes_in_the_configuration_are_told_with_their_place() {
 fn what_the_configuration_names_must_be_there() {
     let table = "[[tables]]\nuri = \"tables/orders_us\"\nkind = \"orders\"\n";
     for (config, wanted) in [
-        ("namespace = \"shop\"\n".to_owned(), "lists no tables"),
+        ("namespace = \"shop\"\n".to_owned(), "names no tables"),
         (format!("namespace = \"shop\"\nkinds = \"nowhere/\"\n{table}"), "nowhere"),
         (format!("namespace = \"shop\"\nkinds = \"tables/\"\n{table}"), "no kind file"),
         (format!("namespace = \"shop\"\n{}", table.replace("\"orders\"", "\"odrers\"")), "customers"),
         (format!("namespace = \"shop\"\n{}", table.replace("tables/", "nonsense://")), "no store"),
+        (format!("namespace = \"shop\"\n[[discover]]\nroot = \"tables\"\nkind = \"odrers\""), "customers"),
     ] {
         let ran = mistaken(&config);
         assert!(ran.stderr.contains(wanted), "{config}: {}", ran.stderr);

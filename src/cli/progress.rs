@@ -1,0 +1,194 @@
+//! What a run is doing: a bar on a terminal, a plain line every few seconds elsewhere, and the file
+//! of events.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use chrono::{SecondsFormat, Utc};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::batch::Observer;
+use crate::model::report::{BatchReport, TableReport};
+use crate::model::text;
+
+/// A table that takes longer than this is named.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// How often a plain line is written.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// How often the bar is brought up to date.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Watches a run and tells people and files.
+pub(crate) struct Progress {
+    command: &'static str,
+    bar: ProgressBar,
+    seen: Mutex<Seen>,
+    events: Option<Mutex<File>>,
+    events_lost: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seen {
+    found: u64,
+    finished: u64,
+    /// By outcome.
+    counts: BTreeMap<&'static str, u64>,
+    running: BTreeMap<String, Instant>,
+}
+
+/// A line of the events file.
+#[derive(Serialize)]
+struct Event<'a> {
+    at: String,
+    command: &'static str,
+    #[serde(flatten)]
+    report: &'a TableReport,
+}
+
+impl Progress {
+    pub(crate) fn new(command: &'static str, events: Option<File>) -> Self {
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} tables  {wide_msg}");
+        let bar = ProgressBar::hidden();
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self {
+            command,
+            bar,
+            seen: Mutex::default(),
+            events: events.map(Mutex::new),
+            events_lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells people until it is dropped; never ends by itself.
+    pub(crate) async fn tell(&self, note: impl Fn(&str)) {
+        let is_terminal = std::io::stderr().is_terminal();
+        let mut next = Instant::now() + LINE_EVERY;
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let (found, text) = {
+                let seen = self.seen();
+                (seen.found, seen.text(Instant::now()))
+            };
+            // One table alone needs no bar.
+            if is_terminal && found > 1 && self.bar.is_hidden() {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            if !is_terminal && Instant::now() >= next {
+                next = Instant::now() + LINE_EVERY;
+                let finished = self.seen().finished;
+                note(&format!("{finished} of {} done{text}", text::count(found as usize, "table")));
+            }
+            self.bar.set_message(text.trim_start_matches([':', ' ']).to_owned());
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Whether an event could not be written.
+    pub(crate) fn has_lost_events(&self) -> bool {
+        self.events_lost.load(Ordering::Relaxed)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, report: &TableReport) {
+        let Some(events) = &self.events else { return };
+        let at = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let Ok(line) = serde_json::to_string(&Event { at, command: self.command, report }) else { return };
+        let mut file = events.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write a line, so that jobs may share a file.
+        if file.write_all(format!("{line}\n").as_bytes()).is_err() {
+            self.events_lost.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn found(&self) {
+        self.seen().found += 1;
+        self.bar.inc_length(1);
+    }
+
+    fn started(&self, uri: &str) {
+        self.seen().running.insert(uri.to_owned(), Instant::now());
+    }
+
+    fn finished(&self, report: &TableReport) {
+        self.event(report);
+        let mut seen = self.seen();
+        seen.finished += 1;
+        *seen.counts.entry(report.outcome.as_str()).or_default() += 1;
+        self.bar.inc(1);
+    }
+
+    fn ended(&self, uri: &str) {
+        self.seen().running.remove(uri);
+    }
+}
+
+impl Seen {
+    /// Counts and the slowest tables: `: 3 migrated, 2 refused; slowest: /lake/a (12 s)`.
+    fn text(&self, now: Instant) -> String {
+        let mut out = String::new();
+        let counts: Vec<String> = self.counts.iter().map(|(outcome, n)| format!("{n} {outcome}")).collect();
+        if !counts.is_empty() {
+            out.push_str(&format!(": {}", counts.join(", ")));
+        }
+        let mut slow: Vec<(Duration, &String)> = self
+            .running
+            .iter()
+            .map(|(uri, since)| (now.saturating_duration_since(*since), uri))
+            .filter(|(took, _)| *took >= SLOW)
+            .collect();
+        slow.sort_by(|a, b| b.cmp(a));
+        let named: Vec<String> = slow
+            .iter()
+            .take(2)
+            .map(|(took, uri)| format!("{} ({} s)", text::clean(uri), took.as_secs()))
+            .collect();
+        if !named.is_empty() {
+            let lead = if out.is_empty() { ": " } else { "; " };
+            out.push_str(&format!("{lead}slowest: {}", named.join(", ")));
+        }
+        out
+    }
+}
+
+/// The sources that did not give everything, for people.
+pub(crate) fn source_lines(report: &BatchReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for source in &report.sources {
+        for error in &source.errors {
+            let mut line = format!("! {}: {}", source.source, text::clean(&error.message));
+            for cause in &error.causes {
+                line.push_str(&format!("\n    because: {}", text::clean(cause)));
+            }
+            if let Some(hint) = &error.hint {
+                line.push_str(&format!("\n    → {hint}"));
+            }
+            lines.push(line);
+        }
+        let told = source.errors.len() as u64;
+        let more = u64::from(source.failures).saturating_sub(told);
+        if more > 0 {
+            lines.push(format!("! {}: {more} more parts could not be read", source.source));
+        }
+        if !source.complete {
+            lines.push(format!("! {}: interrupted before its end", source.source));
+        } else if source.tables == 0 && source.failures == 0 {
+            lines.push(format!("! {}: found no table", source.source));
+        }
+    }
+    lines
+}

@@ -1,0 +1,147 @@
+//! One run over many tables: settings, progress, interruption, report.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Exit;
+use super::args::Tables;
+use super::output::{Output, exit_of};
+use super::progress::{Progress, source_lines};
+use crate::batch::{Batch, Stop};
+use crate::catalog::Source;
+use crate::delta::stores::Stores;
+use crate::error::Error;
+use crate::migrator::Migrator;
+use crate::model::report::BatchReport;
+
+/// A run that is set up.
+pub(crate) struct Running<'a> {
+    pub(crate) batch: Batch,
+    output: &'a Output,
+    progress: Arc<Progress>,
+    report: Option<&'a Path>,
+}
+
+/// The stores of a run: a bucket gets as many requests at once as tables are worked on.
+pub(crate) fn stores(tables: &Tables) -> Arc<Stores> {
+    Arc::new(Stores::new(usize::from(tables.concurrency)))
+}
+
+impl<'a> Running<'a> {
+    /// Checks what can be checked before the first table.
+    pub(crate) fn new(
+        command: &'static str,
+        migrator: &Arc<Migrator>,
+        stores: Arc<Stores>,
+        sources: Vec<Box<dyn Source>>,
+        tables: &'a Tables,
+        output: &'a Output,
+    ) -> Result<Self, Error> {
+        let append =
+            |file: &Path| {
+                OpenOptions::new().create(true).append(true).open(file).map_err(|e| {
+                    Error::usage(format!("`{}` can't be written", file.display())).with_source(e)
+                })
+            };
+        let events = tables.events.as_deref().map(append).transpose()?;
+        // A report that can't be written is told before the work, not after it.
+        tables.report.as_deref().map(append).transpose()?;
+        let progress = Arc::new(Progress::new(command, events));
+        let mut batch = Batch::new(migrator.clone(), stores)
+            .sources(sources)
+            .concurrency(tables.concurrency)
+            .observer(progress.clone());
+        if tables.fail_fast {
+            batch = batch.fail_fast();
+        }
+        if let Some((index, count)) = tables.shard {
+            batch = batch.shard(index, count)?;
+        }
+        Ok(Self { batch, output, progress, report: tables.report.as_deref() })
+    }
+
+    /// Does the work; meanwhile people are told, and the first Ctrl-C is heard.
+    pub(crate) async fn run(&self, work: impl Future<Output = BatchReport>) -> BatchReport {
+        let watch = tokio::spawn(watch_for_interrupt(self.batch.stop()));
+        let report = tokio::select! {
+            report = work => report,
+            () = self.progress.tell(|line| self.output.note(line)) => BatchReport::new("", Vec::new()),
+        };
+        watch.abort();
+        self.progress.end();
+        report
+    }
+
+    /// Prints the report, and gives the exit code that it means.
+    pub(crate) fn print(&self, report: &BatchReport) -> Exit {
+        self.file(report);
+        self.tell_sources(report);
+        self.output.batch(report)
+    }
+
+    /// The same for a document that holds more than the report, and is printed otherwise.
+    pub(crate) fn print_as(
+        &self,
+        document: &impl Serialize,
+        report: &BatchReport,
+        human: impl FnOnce(),
+    ) -> Exit {
+        self.file(document);
+        self.tell_sources(report);
+        if self.output.is_json() {
+            self.output.json(document);
+        } else {
+            human();
+        }
+        exit_of(report)
+    }
+
+    fn tell_sources(&self, report: &BatchReport) {
+        if !self.output.is_json() {
+            source_lines(report).iter().for_each(|line| self.output.note(line));
+        }
+    }
+
+    fn file(&self, document: &impl Serialize) {
+        if self.progress.has_lost_events() {
+            self.output.fail("the events could not be written in full");
+        }
+        let Some(file) = self.report else { return };
+        let text = serde_json::to_string_pretty(document).unwrap_or_default() + "\n";
+        if let Err(error) = std::fs::write(file, text) {
+            self.output.fail(&format!("`{}` can't be written: {error}", file.display()));
+        }
+    }
+}
+
+/// The first Ctrl-C (or SIGTERM, as schedulers send it) lets the tables end that are being worked on
+/// and starts no other; a second one ends the process, which leaves every table with its commit or
+/// without.
+async fn watch_for_interrupt(stop: Stop) {
+    while asked_to_end().await {
+        if !stop.now() {
+            std::process::exit(130);
+        }
+        tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
+    }
+}
+
+#[cfg(unix)]
+async fn asked_to_end() -> bool {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return tokio::signal::ctrl_c().await.is_ok();
+    };
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
+        received = terminate.recv() => received.is_some(),
+    }
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() -> bool {
+    tokio::signal::ctrl_c().await.is_ok()
+}
