@@ -150,30 +150,81 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
         Outcome::Current => 6,
         Outcome::Skipped => 7,
     };
+    let code = |t: &TableReport| t.error.as_ref().map(|e| e.code);
     let mut tables: Vec<&TableReport> = report.tables.iter().collect();
-    tables.sort_by_key(rank);
+    tables.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| code(a).cmp(&code(b))));
     let many_current = report.summary.current > MOST_CURRENT;
-    let shown: Vec<&TableReport> =
-        tables.into_iter().filter(|t| !(many_current && t.outcome == Outcome::Current)).collect();
+    let is_left_out = |t: &TableReport| t.outcome == Outcome::Skipped;
+    let many_left_out = report.summary.skipped > MOST_CURRENT;
+    let is_counted = |t: &&TableReport| {
+        (many_current && t.outcome == Outcome::Current && t.warnings.is_empty())
+            || (many_left_out && is_left_out(t))
+    };
+    let (counted, shown): (Vec<&TableReport>, Vec<&TableReport>) = tables.into_iter().partition(is_counted);
     let names = shorten_uris(&shown);
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).min(60);
     let kinds = shown.iter().map(|t| t.kind.chars().count()).max().unwrap_or(0);
-    for (table, name) in shown.iter().zip(&names) {
-        let _ = writeln!(out, "{}", line(table, name, width, kinds, palette));
+    let in_full = if shown.len() > MOST_CURRENT as usize { InFull::No } else { InFull::Yes };
+    let hint = |t: &TableReport| t.error.as_ref().and_then(|e| e.hint.clone());
+    for (n, (table, name)) in shown.iter().zip(&names).enumerate() {
+        let _ = writeln!(out, "{}", line(table, name, (width, kinds), in_full, palette));
+        // A hint that several tables share stands once, below the last of them.
+        let next = shown.get(n + 1).filter(|next| code(next) == code(table)).and_then(|next| hint(next));
+        if let Some(hint) = hint(table).filter(|hint| next.as_ref() != Some(hint)) {
+            let _ = writeln!(out, "{}→ {hint}", " ".repeat(10));
+        }
     }
-    if many_current {
-        let _ =
-            writeln!(out, "{} current, not listed", text::count(report.summary.current as usize, "table"));
+    for (what, n) in counted_lines(&counted) {
+        let (what, why) = what.split_once(": ").map_or((what.as_str(), None), |(a, b)| (a, Some(b)));
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let _ = writeln!(out, "{} {what}, not listed{why}", text::count(n, "table"));
     }
-    let Palette { bold, reset, .. } = palette;
+    let Palette { bold, reset, dim, .. } = palette;
     if !out.is_empty() {
         out.push('\n');
+    }
+    if let Some(error) = &report.error {
+        let red = palette.outcome(Outcome::Refused);
+        let _ = writeln!(
+            out,
+            "{red}refused{reset}: {} {dim}({}){reset}",
+            text::clean(&error.message),
+            error.code
+        );
+        if let Some(hint) = &error.hint {
+            let _ = writeln!(out, "  → {hint}");
+        }
     }
     let _ = writeln!(out, "{bold}{}{reset}", report.summary);
     out
 }
 
-/// More current tables than this are counted, not listed.
+/// Whether each table's migrations are listed below it; where there are many they would be all that
+/// is seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InFull {
+    Yes,
+    No,
+}
+
+/// Tables that are only counted, each way of being left out by itself.
+fn counted_lines(tables: &[&TableReport]) -> Vec<(String, usize)> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for table in tables {
+        let why = table.reason.as_ref().or(table.error.as_ref().map(|e| &e.message));
+        let what = match why.filter(|_| table.outcome == Outcome::Skipped) {
+            Some(why) => format!("skipped: {}", text::clean(why)),
+            None => table.outcome.as_str().to_owned(),
+        };
+        match counts.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((what, 1)),
+        }
+    }
+    counts
+}
+
+/// More current or skipped tables than this are counted, not listed.
 const MOST_CURRENT: u32 = 20;
 
 /// Names without the folder that all of them share.
@@ -192,7 +243,13 @@ fn shorten_uris(tables: &[&TableReport]) -> Vec<String> {
     tables.iter().map(|t| text::clean(t.uri.get(common..).unwrap_or(&t.uri))).collect()
 }
 
-fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Palette) -> String {
+fn line(
+    table: &TableReport,
+    name: &str,
+    (width, kinds): (usize, usize),
+    in_full: InFull,
+    palette: Palette,
+) -> String {
     let TableReport { outcome, from, to, newest, log_version, kind, error, .. } = table;
     let Palette { dim, reset, .. } = palette;
     let colour = palette.outcome(*outcome);
@@ -204,9 +261,6 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
             let mut out = format!("{head}  {}: {}", error.code, text::clean(&error.message));
             for cause in &error.causes {
                 let _ = write!(out, "\n{gap}{dim}because: {}{reset}", text::clean(cause));
-            }
-            if let Some(hint) = &error.hint {
-                let _ = write!(out, "\n{gap}→ {hint}");
             }
             out
         }
@@ -234,11 +288,20 @@ fn line(table: &TableReport, name: &str, width: usize, kinds: usize, palette: Pa
                 None => String::new(),
             };
             let mut out = format!("{head}  {versions}{floor}{cost}{commit}");
-            for m in table.migrations.iter().filter(|_| *outcome != Outcome::Created) {
+            let stale = table.warnings.iter().filter(|w| w.starts_with("catalog_stale"));
+            for warning in stale {
+                let _ = write!(out, "\n{gap}! {}", text::clean(warning));
+            }
+            for m in
+                table.migrations.iter().filter(|_| in_full == InFull::Yes && *outcome != Outcome::Created)
+            {
                 let _ = write!(out, "\n{gap}{dim}{:>3}  {}{reset}", m.version, m.description);
             }
             out
         }
-        _ => head,
+        _ => match &table.reason {
+            Some(reason) => format!("{head}  {}", text::clean(reason)),
+            None => head,
+        },
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod adopt;
+mod batch;
 mod cases;
 mod command;
 mod features;

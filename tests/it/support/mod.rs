@@ -4,6 +4,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod command;
 pub(crate) mod judge;
 pub(crate) mod kinds;
+pub(crate) mod lake;
 pub(crate) mod log;
 pub(crate) mod rows;
 pub(crate) mod store;
