@@ -88,8 +88,12 @@ impl GlueCatalog {
     /// ```
     /// use delta_migrate::catalog::{GlueCatalog, GlueOptions, Source as _};
     ///
-    /// let region = Some("eu-central-1".to_owned());
-    /// let catalog = GlueCatalog::new(GlueOptions { tables: vec!["sales.*".to_owned()], region, ..Default::default() })?;
+    /// let options = GlueOptions {
+    ///     tables: vec!["sales.*".to_owned()],
+    ///     region: Some("eu-central-1".to_owned()),
+    ///     ..Default::default()
+    /// };
+    /// let catalog = GlueCatalog::new(options)?;
     /// assert_eq!(catalog.name(), "glue catalog in eu-central-1, `sales.*`");
     /// # Ok::<(), delta_migrate::Error>(())
     /// ```

@@ -61,11 +61,11 @@ impl About {
     where
         E: ProvideErrorMetadata + StdError + 'static,
     {
-        let usage = |hint: String| self.new(ErrorCode::Usage).with_hint(hint);
+        let usage = |hint: String| self.told(ErrorCode::Usage).with_hint(hint);
         let Some(said) = error.as_service_error().map(ProvideErrorMetadata::meta) else {
             let hint = "is the endpoint Glue's, and can it be reached from here?";
             let cause = scrubbed(&chain(error), &self.secrets);
-            return self.new(ErrorCode::Storage).with_hint(hint).with_source(cause);
+            return self.told(ErrorCode::Storage).with_hint(hint).with_source(cause);
         };
         let status = error.raw_response().map_or(0, |r| r.status().as_u16());
         let code = said.code().unwrap_or("no code");
@@ -88,7 +88,7 @@ impl About {
             },
             Why::Input => usage("check the names in the patterns and `catalog_id`".to_owned()),
             Why::Key => usage("let the caller use the key that the catalog is encrypted with (`kms:Decrypt`)".to_owned()),
-            Why::Passing => self.new(ErrorCode::Storage),
+            Why::Passing => self.told(ErrorCode::Storage),
         };
         let text = match said.message() {
             Some(message) => format!("{code}: {message}"),
@@ -100,12 +100,12 @@ impl About {
 
     /// An answer that makes no sense.
     pub(super) fn fault(&self, what: &str) -> Error {
-        self.new(ErrorCode::Storage)
+        self.told(ErrorCode::Storage)
             .with_source(what.to_owned())
             .with_hint("this is the server's fault: is the endpoint really Glue's?")
     }
 
-    fn new(&self, code: ErrorCode) -> Error {
+    fn told(&self, code: ErrorCode) -> Error {
         let stage = if code == ErrorCode::Usage { Stage::Setup } else { Stage::Read };
         let error = Error::new(code, stage, &self.what);
         self.table.iter().fold(error, |e, table| e.with_table(table))
