@@ -14,6 +14,7 @@ mod purity;
 mod races;
 mod requests;
 mod sink;
+mod sources;
 mod states;
 mod support;
 mod wild;

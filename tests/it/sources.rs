@@ -1,0 +1,4 @@
+//! Where tables come from.
+
+#[cfg(feature = "glue")]
+mod glue;

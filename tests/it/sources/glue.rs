@@ -1,0 +1,466 @@
+//! Tables of a Glue catalog, against a fake that pages and, where there is one, against moto.
+
+mod fake;
+mod moto;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use delta_migrate::catalog::{Access, Found, GlueCatalog, GlueOptions, Source as _, Trust};
+use delta_migrate::{Error, ErrorCode};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use self::fake::{Fake, Request, Trick};
+
+const SECRETS: [&str; 4] = ["AKIDSOURCE", "top-secret-key", "session-token-1", "hidden-value"];
+
+fn options(fake: &Fake, tables: &[&str]) -> GlueOptions {
+    let storage = [
+        ("AWS_ACCESS_KEY_ID", SECRETS[0]),
+        ("aws_secret_access_key", SECRETS[1]),
+        ("aws_session_token", SECRETS[2]),
+        ("aws_endpoint", SECRETS[3]),
+        ("aws_region", "eu-central-1"),
+    ];
+    GlueOptions {
+        tables: tables.iter().map(|t| (*t).to_owned()).collect(),
+        storage: storage.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        endpoint: Some(fake.url.clone()),
+        ..Default::default()
+    }
+}
+
+fn table(name: &str, parameters: Value, location: Option<&str>) -> Value {
+    let columns = json!([{"Name": "id", "Type": "bigint"}, {"Name": "v", "Type": "string"}]);
+    let mut storage = json!({"Columns": columns, "SerdeInfo": {"Parameters": {}}});
+    if let Some(location) = location {
+        storage["Location"] = json!(location);
+    }
+    json!({"Name": name, "Parameters": parameters, "StorageDescriptor": storage, "TableType": "EXTERNAL_TABLE",
+           "PartitionKeys": [{"Name": "day", "Type": "date"}], "CreateTime": 1.7e9, "IsRegisteredWithLakeFormation": false})
+}
+
+fn delta(name: &str) -> Value {
+    table(name, json!({"table_type": "DELTA"}), Some(&format!("s3://lake/{name}")))
+}
+
+/// The databases `db0`, `db1`, … with so many Delta tables each.
+fn databases(counts: &[usize]) -> BTreeMap<String, Vec<Value>> {
+    let tables = |db: usize, n: usize| (0..n).map(|t| delta(&format!("d{db}t{t:03}"))).collect();
+    counts.iter().enumerate().map(|(db, n)| (format!("db{db}"), tables(db, *n))).collect()
+}
+
+/// What was found, sorted, and the errors. A test that hangs ends here.
+async fn all(options: GlueOptions) -> (Vec<Found>, Vec<Error>) {
+    let catalog = GlueCatalog::new(options).unwrap();
+    let items =
+        tokio::time::timeout(Duration::from_secs(60), catalog.tables().collect::<Vec<_>>()).await.unwrap();
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            Ok(table) => found.push(table),
+            Err(error) => errors.push(error),
+        }
+    }
+    found.sort_by(|a, b| a.uri.cmp(&b.uri));
+    for error in &errors {
+        secret_free(&format!("{error} {error:?} {:?} {:?}", error.hint(), error.causes()));
+    }
+    secret_free(&format!("{} {catalog:?} {found:?}", catalog.name()));
+    (found, errors)
+}
+
+fn secret_free(text: &str) {
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+}
+
+fn uris(found: &[Found]) -> Vec<&str> {
+    found.iter().map(|f| f.uri.as_str()).collect()
+}
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|l| (*l).to_owned()).collect()
+}
+
+fn refused(code: &str, message: &str) -> Trick {
+    Trick::Answer(400, json!({"__type": code, "Message": message}))
+}
+
+#[tokio::test]
+async fn two_hundred_and_fifty_tables_on_many_pages_are_each_found_once() {
+    let databases = databases(&[130, 0, 75, 1, 25, 19]);
+    let wanted: Vec<String> =
+        databases.values().flatten().map(|t| format!("s3://lake/{}", t["Name"].as_str().unwrap())).collect();
+    assert_eq!(wanted.len(), 250);
+    let fake = Fake::start(databases, 25, |_| Trick::Serve).await;
+    let (found, errors) = all(options(&fake, &[])).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(uris(&found), wanted);
+    let mut asked = lines(&[
+        "GetDatabases 1",
+        "GetTables db1 1",
+        "GetTables db3 1",
+        "GetTables db4 1",
+        "GetTables db5 1",
+    ]);
+    asked.extend((1..=6).map(|page| format!("GetTables db0 {page}")));
+    asked.extend((1..=3).map(|page| format!("GetTables db2 {page}")));
+    asked.sort();
+    assert_eq!(fake.asked(), asked);
+}
+
+#[tokio::test]
+async fn each_table_comes_with_its_kind_its_columns_and_the_way_to_its_store() {
+    let mut spark =
+        table("spark", json!({"spark.sql.sources.provider": "delta"}), Some("s3://w/x-__PLACEHOLDER__"));
+    spark["StorageDescriptor"]["SerdeInfo"]["Parameters"]["path"] = json!("s3a://logs3archive/spark");
+    spark["StorageDescriptor"]["Columns"] = json!([{"Name": "col", "Type": "array<string>"}]);
+    let mut link = delta("link");
+    link["TargetTable"] = json!({"CatalogId": "1", "DatabaseName": "a", "Name": "b"});
+    let mut view = delta("view");
+    view["TableType"] = json!("VIRTUAL_VIEW");
+    let nowhere = table("nowhere", json!({"classification": "delta"}), None);
+    let tables = vec![
+        delta("athena"),
+        spark,
+        link,
+        view,
+        nowhere,
+        table("iceberg", json!({"table_type": "ICEBERG"}), Some("s3://lake/iceberg")),
+        table("parquet", json!({"classification": "parquet"}), Some("s3://lake/parquet")),
+        table("manifest", json!({"classification": "delta"}), Some("s3://lake/m/_symlink_format_manifest")),
+        json!({"Name": "bare"}),
+    ];
+    let fake = Fake::start([("mix".to_owned(), tables)].into(), 4, |_| Trick::Serve).await;
+    let options = GlueOptions { kind: Some("facts".to_owned()), ..options(&fake, &["mix.*"]) };
+    let (found, errors) = all(options.clone()).await;
+    assert_eq!(uris(&found), ["s3://lake/athena", "s3://logs3archive/spark"]);
+    assert_eq!(found[0].columns.as_deref().unwrap(), ["id", "v", "day"]);
+    assert_eq!(found[1].columns, None);
+    for found in &found {
+        assert_eq!((found.kind.as_deref(), found.trust), (Some("facts"), Trust::Found));
+        assert!(matches!(&found.access, Access::Options(o) if *o == options.storage));
+    }
+    let [error] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!((error.code(), error.table()), (ErrorCode::NotATable, Some("glue mix.nowhere")));
+    assert!(error.hint().unwrap().contains("location"));
+}
+
+#[tokio::test]
+async fn patterns_spare_requests_and_leave_nothing_out() {
+    let fake = Fake::start(databases(&[2, 2, 2, 2]), 100, |_| Trick::Serve).await;
+    let ask = async |tables: &[&str], exclude: &[&str]| {
+        let exclude = exclude.iter().map(|t| (*t).to_owned()).collect();
+        let (before, options) = (fake.asked().len(), GlueOptions { exclude, ..options(&fake, tables) });
+        let (found, errors) = all(options).await;
+        assert!(errors.is_empty(), "{errors:?}");
+        let names: Vec<String> = found.iter().map(|f| f.uri.replace("s3://lake/", "")).collect();
+        (names.join(" "), fake.asked().len() - before)
+    };
+    // One request for a database that is named, one for a table that is, and none for what is left out.
+    assert_eq!(ask(&["db1.*"], &[]).await, ("d1t000 d1t001".to_owned(), 1));
+    assert_eq!(ask(&["DB1.*", "db1.d1t00?", "db1.d1t000"], &["*.*1"]).await, ("d1t000".to_owned(), 1));
+    assert_eq!(ask(&["db1.d1t000", "db2.d2t001"], &[]).await, ("d1t000 d2t001".to_owned(), 2));
+    assert_eq!(ask(&["db1.d1t000"], &["*.d1*"]).await, (String::new(), 0));
+    assert_eq!(ask(&["db1.*", "db2.*"], &["db2.*"]).await, ("d1t000 d1t001".to_owned(), 1));
+    assert_eq!(ask(&["*.*0"], &["db[03].*"]).await, ("d1t000 d2t000".to_owned(), 3));
+    assert_eq!(
+        ask(&["db[12].*", "db1.d1t000", "db3.d3t001"], &[]).await,
+        ("d1t000 d1t001 d2t000 d2t001 d3t001".to_owned(), 4)
+    );
+    assert_eq!(
+        ask(&["*.d1*", "db1.d1t001"], &["db0.*", "db2.*", "db3.*"]).await,
+        ("d1t000 d1t001".to_owned(), 2)
+    );
+}
+
+#[tokio::test]
+async fn the_tables_of_a_page_are_there_before_the_next_page_is() {
+    let fake =
+        Fake::start(databases(&[5]), 2, |r| if r.line.ends_with(" 1") { Trick::Serve } else { Trick::Hold })
+            .await;
+    let catalog = GlueCatalog::new(options(&fake, &["db0.*"])).unwrap();
+    let mut tables = catalog.tables();
+    for uri in ["s3://lake/d0t000", "s3://lake/d0t001"] {
+        assert_eq!(tables.next().await.unwrap().unwrap().uri, uri);
+        assert_eq!(fake.asked(), lines(&["GetTables db0 1"]));
+    }
+    let third = tokio::time::timeout(Duration::from_millis(300), tables.next()).await;
+    assert!(third.is_err(), "{third:?}");
+    assert_eq!(fake.asked(), lines(&["GetTables db0 1", "GetTables db0 2"]));
+    fake.open_the_gate();
+    assert_eq!(tables.map(|t| t.unwrap().uri).collect::<Vec<_>>().await.len(), 3);
+}
+
+#[tokio::test]
+async fn tables_come_before_all_databases_are_listed_and_a_slow_database_holds_up_no_other() {
+    let hold = |r: &Request| match r.line.as_str() {
+        "GetDatabases 2" | "GetTables db0 1" => Trick::Hold,
+        _ => Trick::Serve,
+    };
+    let fake = Fake::start(databases(&[1, 1, 1]), 2, hold).await;
+    let catalog = GlueCatalog::new(options(&fake, &[])).unwrap();
+    let mut tables = catalog.tables();
+    let first = tokio::time::timeout(Duration::from_secs(20), tables.next()).await.unwrap();
+    assert_eq!(first.unwrap().unwrap().uri, "s3://lake/d1t000");
+    fake.open_the_gate();
+    assert_eq!(tables.count().await, 2);
+}
+
+#[tokio::test]
+async fn at_most_four_databases_are_asked_at_once_and_a_dropped_stream_asks_nothing_more() {
+    let fake = Fake::start(databases(&[3; 9]), 1, |r| match r.line.starts_with("GetTables") {
+        true => Trick::Hold,
+        false => Trick::Serve,
+    });
+    let fake = fake.await;
+    let patterns: Vec<String> = (0..9).map(|db| format!("db{db}.*")).collect();
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    let catalog = GlueCatalog::new(options(&fake, &patterns)).unwrap();
+    let mut tables = catalog.tables();
+    assert!(tokio::time::timeout(Duration::from_secs(1), tables.next()).await.is_err());
+    assert_eq!(fake.asked().len(), 4);
+    drop(tables);
+    fake.open_the_gate();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(fake.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn a_request_goes_on_while_nobody_takes_tables() {
+    let fake = Fake::start(databases(&[1, 1]), 9, |r| match r.line.as_str() {
+        "GetTables db1 1" if r.times == 1 => {
+            Trick::Answer(400, json!({"__type": "ThrottlingException", "Message": "Rate exceeded"}))
+        }
+        _ => Trick::Serve,
+    });
+    let fake = fake.await;
+    let catalog = GlueCatalog::new(options(&fake, &["db0.*", "db1.*"])).unwrap();
+    let mut tables = catalog.tables();
+    tables.next().await.unwrap().unwrap();
+    // The second request is made again without being polled.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(fake.asked(), lines(&["GetTables db0 1", "GetTables db1 1", "GetTables db1 1"]));
+    assert_eq!(tables.count().await, 1);
+}
+
+#[tokio::test]
+async fn throttled_once_is_asked_again_and_throttled_for_long_is_a_failure() {
+    let throttle = |r: &Request| match r.line.as_str() {
+        "GetTables db0 2" if r.times == 1 => refused("ThrottlingException", "Rate exceeded"),
+        "GetTables db1 1" => refused("ThrottlingException", "Rate exceeded"),
+        "GetTables db2 1" => Trick::Answer(503, json!({"message": "out of order"})),
+        _ => Trick::Serve,
+    };
+    let fake = Fake::start(databases(&[3, 1, 1]), 2, throttle).await;
+    let (found, errors) = all(options(&fake, &["db0.*", "db1.*", "db2.*"])).await;
+    assert_eq!(uris(&found), ["s3://lake/d0t000", "s3://lake/d0t001", "s3://lake/d0t002"]);
+    let times = |line: &str| fake.asked().iter().filter(|l| *l == line).count();
+    assert_eq!((times("GetTables db0 1"), times("GetTables db0 2")), (1, 2));
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    for error in &errors {
+        assert_eq!((error.code(), error.is_retryable(), error.table()), (ErrorCode::Storage, true, None));
+    }
+    let said: Vec<String> = errors.iter().map(|e| format!("{e}: {}", e.causes().join(": "))).collect();
+    let throttled = "the tables of the database `db1` can't be listed: ThrottlingException: Rate exceeded";
+    assert!(said.iter().any(|s| s == throttled), "{said:?}");
+    assert!(
+        said.iter().any(|s| s.contains("`db2`") && (s.contains("503") || s.contains("out of order"))),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn pages_that_go_round_in_circles_come_to_an_end() {
+    let circle = |r: &Request| match r.line.as_str() {
+        "GetTables db0 1" => Trick::Circle(&["a"]),
+        "GetTables db1 1" => Trick::Circle(&["a", "b", "c"]),
+        _ => Trick::Serve,
+    };
+    let fake = Fake::start(databases(&[1, 1, 1]), 9, circle).await;
+    let (found, errors) = all(options(&fake, &["db0.*", "db1.*", "db2.*"])).await;
+    assert_eq!(uris(&found), ["s3://lake/d2t000"]);
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    for error in &errors {
+        assert_eq!(error.code(), ErrorCode::Storage);
+        assert_eq!(error.causes(), ["its pages go round in circles"]);
+    }
+    assert_eq!(fake.asked().len(), 2 + 4 + 1);
+    let fake = Fake::start(databases(&[1]), 9, |r| match r.line.starts_with("GetDatabases") {
+        true => Trick::Circle(&["a", "b"]),
+        false => Trick::Serve,
+    });
+    let (found, errors) = all(options(&fake.await, &[])).await;
+    assert_eq!((found.len(), errors.len()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_database_that_can_not_be_read_is_one_error_and_the_others_go_on() {
+    let deny = |r: &Request| match r.line.as_str() {
+        "GetTables db1 1" => refused(
+            "AccessDeniedException",
+            "User: arn:aws:iam::1:user/u is not authorized to perform: glue:GetTables",
+        ),
+        _ => Trick::Serve,
+    };
+    let fake = Fake::start(databases(&[1, 1, 1]), 9, deny).await;
+    let (found, errors) = all(options(&fake, &["db?.*", "gone.*", "db2.gone"])).await;
+    assert_eq!(uris(&found), ["s3://lake/d0t000", "s3://lake/d2t000"]);
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    let about = |part: &str| errors.iter().find(|e| e.to_string().contains(part)).unwrap();
+    let denied = about("`db1`");
+    assert_eq!((denied.code(), denied.table()), (ErrorCode::Usage, None));
+    assert!(denied.hint().unwrap().contains("`glue:GetTables`"));
+    let cause =
+        "AccessDeniedException: User: arn:aws:iam::1:user/u is not authorized to perform: glue:GetTables";
+    assert_eq!(denied.causes(), [cause]);
+    let gone = about("`gone`");
+    assert_eq!((gone.code(), gone.table()), (ErrorCode::Usage, None));
+    assert!(gone.hint().unwrap().contains("the database is not there"), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_table_that_is_named_is_told_where_it_is_none() {
+    let deny = |r: &Request| match r.line.as_str() {
+        "GetTable db0 d0t001" => refused("AccessDeniedException", "no"),
+        _ => Trick::Serve,
+    };
+    let mut databases = databases(&[2]);
+    let parquet = table("parquet", json!({"classification": "parquet"}), Some("s3://lake/parquet"));
+    databases.get_mut("db0").unwrap().extend([parquet, table("lost", json!({"table_type": "DELTA"}), None)]);
+    let fake = Fake::start(databases, 9, deny).await;
+    let tables = ["db0.d0t000", "db0.d0t001", "db0.gone", "db0.parquet", "db0.lost"];
+    let (found, mut errors) = all(options(&fake, &tables)).await;
+    assert_eq!(uris(&found), ["s3://lake/d0t000"]);
+    errors.sort_by_key(|e| e.table().map(str::to_owned));
+    let told: Vec<_> = errors.iter().map(|e| (e.table().unwrap(), e.code())).collect();
+    assert_eq!(
+        told,
+        [
+            ("glue db0.d0t001", ErrorCode::Usage),
+            ("glue db0.gone", ErrorCode::Missing),
+            ("glue db0.lost", ErrorCode::NotATable),
+            ("glue db0.parquet", ErrorCode::NotATable),
+        ]
+    );
+    assert!(errors[0].hint().unwrap().contains("`glue:GetTable`"));
+}
+
+#[tokio::test]
+async fn a_catalog_that_can_not_be_listed_is_one_error() {
+    let deny = |_: &Request| refused("AccessDeniedException", "not authorized to perform: glue:GetDatabases");
+    let fake = Fake::start(databases(&[1]), 9, deny).await;
+    let (found, errors) = all(options(&fake, &[])).await;
+    assert_eq!((found.len(), errors.len()), (0, 1), "{errors:?}");
+    assert_eq!(errors[0].code(), ErrorCode::Usage);
+    assert!(errors[0].hint().unwrap().contains("`glue:GetDatabases`"));
+}
+
+#[tokio::test]
+async fn an_answer_that_repeats_the_request_shows_no_secret() {
+    let repeat = |r: &Request| match r.line.as_str() {
+        "GetTables db0 1" => refused(
+            "InvalidSignatureException",
+            "The request signature does not match.\n\nThe Canonical String was\nx-amz-security-token:session-token-1",
+        ),
+        "GetTables db1 1" => {
+            refused("UnrecognizedClientException", "session-token-1 of AKIDSOURCE is invalid")
+        }
+        _ => refused(
+            "IncompleteSignatureException",
+            "in 'AWS4-HMAC-SHA256 Credential=AKIDSOURCE/1, Signature=abc123'",
+        ),
+    };
+    let fake = Fake::start(databases(&[1, 1, 1]), 9, repeat).await;
+    let (_, errors) = all(options(&fake, &["db0.*", "db1.*", "db2.*"])).await;
+    assert_eq!(errors.len(), 3);
+    for error in &errors {
+        assert_eq!(error.code(), ErrorCode::Usage);
+        assert!(error.hint().unwrap().contains("access key"));
+        assert!(!format!("{error:?}").contains("abc123"));
+    }
+}
+
+#[tokio::test]
+async fn requests_are_signed_with_the_storages_key_for_the_region_and_the_account() {
+    let fake = Fake::start(databases(&[1]), 9, |_| Trick::Serve).await;
+    let mut options = options(&fake, &["db0.*"]);
+    options.catalog_id = Some("123456789012".to_owned());
+    let name = GlueCatalog::new(options.clone()).unwrap().name();
+    let host = fake.url.replace("http://", "");
+    assert_eq!(name, format!("glue catalog 123456789012 in eu-central-1 at {host}, `db0.*`"));
+    all(options.clone()).await;
+    assert_eq!(fake.asked(), lines(&["GetTables 123456789012:db0 1"]));
+    let sent = fake.headers();
+    assert!(
+        sent.contains("Credential=AKIDSOURCE/") && sent.contains("/eu-central-1/glue/aws4_request"),
+        "{sent}"
+    );
+    assert!(sent.contains("x-amz-security-token: session-token-1"), "{sent}");
+    options.region = Some("us-east-2".to_owned());
+    all(options).await;
+    assert!(fake.headers().contains("/us-east-2/glue/aws4_request"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_failure() {
+    let fake = Fake::start(BTreeMap::new(), 9, |_| Trick::Serve).await;
+    let mut options = options(&fake, &["db0.*"]);
+    drop(fake);
+    let (_, errors) = all(options.clone()).await;
+    assert_eq!((errors.len(), errors[0].code()), (1, ErrorCode::Storage), "{errors:?}");
+    assert!(!errors[0].causes().is_empty(), "{errors:?}");
+    options.endpoint = Some("https://user:top-secret-key@glue.example.com".to_owned());
+    let error = GlueCatalog::new(options.clone()).unwrap_err();
+    secret_free(&format!("{error} {error:?} {:?} {options:?}", error.hint()));
+    for endpoint in ["", "glue.example.com", "ftp://glue.example.com", "localhost:5000", "https://"] {
+        options.endpoint = Some(endpoint.to_owned());
+        assert_eq!(GlueCatalog::new(options.clone()).unwrap_err().code(), ErrorCode::Usage, "{endpoint}");
+    }
+}
+
+/// Runs [`in_an_environment`] with these variables alone.
+fn with_environment(variables: &[(&str, &str)]) -> String {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "sources::glue::in_an_environment", "--ignored", "--nocapture"]).env_clear();
+    let nowhere = [("HOME", "/nonexistent"), ("AWS_EC2_METADATA_DISABLED", "true")];
+    let output = command.envs(nowhere).envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+#[tokio::test]
+#[ignore = "run by others in a process of its own"]
+async fn in_an_environment() {
+    let Ok(tables) = std::env::var("TEST_GLUE_TABLES") else { return };
+    let catalog = GlueCatalog::new(GlueOptions { tables: vec![tables], ..Default::default() }).unwrap();
+    for item in catalog.tables().collect::<Vec<_>>().await {
+        match item {
+            Ok(found) => println!("found {}", found.uri),
+            Err(e) => println!("{} {e}; {}; {:?}", e.code(), e.hint().unwrap_or_default(), e.causes()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_options_do_not_say_is_taken_from_the_environment_or_told_to_be_missing() {
+    let fake = Fake::start(databases(&[1]), 9, |_| Trick::Serve).await;
+    let began = Instant::now();
+    let none = [("TEST_GLUE_TABLES", "db0.*"), ("AWS_ENDPOINT_URL_GLUE", fake.url.as_str())];
+    let told = with_environment(&none);
+    assert!(told.contains("usage the Glue catalog's region is not known; set `region`"), "{told}");
+    let region = [none[0], none[1], ("AWS_REGION", "eu-west-1")];
+    let told = with_environment(&region);
+    assert!(told.contains("usage there are no credentials to ask Glue with; set"), "{told}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(fake.asked(), Vec::<String>::new());
+    let key = [("AWS_ACCESS_KEY_ID", "AKIDENV"), ("AWS_SECRET_ACCESS_KEY", "x")];
+    let told = with_environment(&[region[0], region[1], region[2], key[0], key[1]]);
+    assert!(told.contains("found s3://lake/d0t000"), "{told}");
+    assert!(fake.headers().contains("Credential=AKIDENV/"));
+    assert!(fake.headers().contains("/eu-west-1/glue/"));
+}
