@@ -15,6 +15,7 @@ use futures::{Stream, StreamExt as _};
 use url::Url;
 
 use self::ask::Caller;
+use self::fault::Asked;
 use self::table::Verdict;
 use super::names::NamePattern;
 use super::{Found, Source};
@@ -187,11 +188,19 @@ impl GlueCatalog {
                 };
                 stream::once(one).boxed()
             }
-            Ask::Named(database) | Ask::Listed(database) => {
-                let pages = caller.tables(&database);
-                pages.flat_map(move |page| stream::iter(self.found_in(&database, page))).boxed()
-            }
+            Ask::Named(database) => self.tables_of(caller, Asked::Named(database.clone()), database),
+            Ask::Listed(database) => self.tables_of(caller, Asked::Listed(database.clone()), database),
         }
+    }
+
+    fn tables_of(
+        &self,
+        caller: &Caller,
+        asked: Asked,
+        database: String,
+    ) -> BoxStream<'_, Result<Found, Error>> {
+        let pages = caller.tables(asked, &database);
+        pages.flat_map(move |page| stream::iter(self.found_in(&database, page))).boxed()
     }
 
     fn found_in(&self, database: &str, page: Result<Vec<Table>, Error>) -> Vec<Result<Found, Error>> {

@@ -10,10 +10,9 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
 
-use super::fault::About;
+use super::fault::{About, Asked};
 use super::full_name;
 use crate::error::{Error, ErrorCode, Stage};
-use crate::model::text::clean;
 
 /// Somebody who may ask Glue.
 pub(super) struct Caller {
@@ -27,13 +26,7 @@ pub(super) struct Caller {
 impl Caller {
     /// The names of all databases.
     pub(super) fn databases(&self) -> BoxStream<'static, Result<Vec<String>, Error>> {
-        let about = About {
-            what: "the databases can't be listed".to_owned(),
-            needs: "glue:GetDatabases",
-            missing: "the catalog",
-            table: None,
-            secrets: self.secrets.clone(),
-        };
+        let about = self.about(Asked::Databases);
         let request = self.client.get_databases().set_catalog_id(self.catalog_id.clone());
         let mut pages = request.into_paginator().stop_on_duplicate_token(false).send();
         let pages = stream::poll_fn(move |cx| pages.poll_next(cx));
@@ -44,14 +37,12 @@ impl Caller {
     }
 
     /// The tables of a database.
-    pub(super) fn tables(&self, database: &str) -> BoxStream<'static, Result<Vec<Table>, Error>> {
-        let about = About {
-            what: format!("the tables of the database `{}` can't be listed", clean(database)),
-            needs: "glue:GetTables",
-            missing: "the database",
-            table: None,
-            secrets: self.secrets.clone(),
-        };
+    pub(super) fn tables(
+        &self,
+        asked: Asked,
+        database: &str,
+    ) -> BoxStream<'static, Result<Vec<Table>, Error>> {
+        let about = self.about(asked);
         let request = self.client.get_tables().set_catalog_id(self.catalog_id.clone());
         let mut pages =
             request.database_name(database).into_paginator().stop_on_duplicate_token(false).send();
@@ -61,17 +52,15 @@ impl Caller {
 
     /// One table.
     pub(super) async fn table(&self, database: &str, name: &str) -> Result<Table, Error> {
-        let about = About {
-            what: "the catalog can't be asked for it".to_owned(),
-            needs: "glue:GetTable",
-            missing: "the table",
-            table: Some(full_name(database, name)),
-            secrets: self.secrets.clone(),
-        };
+        let about = self.about(Asked::Table(full_name(database, name)));
         let request = self.client.get_table().set_catalog_id(self.catalog_id.clone());
         let answer = in_task(request.database_name(database).name(name).send()).await?;
         let table = answer.map_err(|e| about.error(&e))?.table;
         table.ok_or_else(|| about.fault("the answer holds no table"))
+    }
+
+    fn about(&self, asked: Asked) -> About {
+        About { asked, secrets: self.secrets.clone() }
     }
 }
 

@@ -6,21 +6,26 @@ use aws_sdk_glue::config::http::HttpResponse;
 use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
 
 use crate::error::{Error, ErrorCode, Stage};
-use crate::model::text::shorten;
+use crate::model::text::{clean, shorten};
 
 /// What was asked, for errors.
 #[derive(Clone)]
 pub(super) struct About {
-    /// The fact that an error tells.
-    pub(super) what: String,
-    /// The permission that it takes.
-    pub(super) needs: &'static str,
-    /// What there is none of where Glue finds nothing.
-    pub(super) missing: &'static str,
-    /// The table, where one was asked for.
-    pub(super) table: Option<String>,
+    pub(super) asked: Asked,
     /// What must not show.
     pub(super) secrets: Vec<String>,
+}
+
+/// What was asked for.
+#[derive(Clone)]
+pub(super) enum Asked {
+    Databases,
+    /// The tables of a database that a pattern names.
+    Named(String),
+    /// The tables of a database that Glue listed.
+    Listed(String),
+    /// One table, by the name that errors call it.
+    Table(String),
 }
 
 /// Why a request was turned down, by the codes of Glue and of AWS's front door.
@@ -69,7 +74,11 @@ impl About {
         };
         let status = error.raw_response().map_or(0, |r| r.status().as_u16());
         let code = said.code().unwrap_or("no code");
-        let needs = self.needs;
+        let needs = match self.asked {
+            Asked::Databases => "glue:GetDatabases",
+            Asked::Named(_) | Asked::Listed(_) => "glue:GetTables",
+            Asked::Table(_) => "glue:GetTable",
+        };
         let ours = match why(code) {
             Why::Denied => usage(format!("let the caller do `{needs}` here (IAM, and Lake Formation if it is in use)")),
             Why::Credentials => usage(
@@ -77,15 +86,7 @@ impl About {
                  environment"
                     .to_owned(),
             ),
-            Why::Missing => match self.table {
-                Some(_) => Error::new(ErrorCode::Missing, Stage::Read, "the catalog has no such table").with_hint(
-                    "check the name, and the region and the account whose catalog it should be in",
-                ),
-                None => usage(format!(
-                    "{} is not there: check its name, and the region and the account whose catalog it should be in",
-                    self.missing
-                )),
-            },
+            Why::Missing => self.missing(),
             Why::Input => usage("check the names in the patterns and `catalog_id`".to_owned()),
             Why::Key => usage("let the caller use the key that the catalog is encrypted with (`kms:Decrypt`)".to_owned()),
             Why::Passing => self.told(ErrorCode::Storage),
@@ -94,8 +95,24 @@ impl About {
             Some(message) => format!("{code}: {message}"),
             None => format!("{code} (HTTP {status})"),
         };
-        let ours = ours.with_source(scrubbed(&text, &self.secrets));
-        self.table.iter().fold(ours, |e, table| e.with_table(table))
+        ours.with_source(scrubbed(&text, &self.secrets))
+    }
+
+    fn missing(&self) -> Error {
+        const PLACE: &str = "the region and the account whose catalog it should be in";
+        match &self.asked {
+            Asked::Databases => self.told(ErrorCode::Usage).with_hint(format!("check {PLACE}")),
+            Asked::Named(_) => self
+                .told(ErrorCode::Usage)
+                .with_hint(format!("the database is not there: check its name, {PLACE}")),
+            Asked::Listed(_) => self.told(ErrorCode::Storage).with_hint(
+                "it was listed a moment ago: dropped since, or a link to a database that is gone, which can be \
+                 left out with `exclude`",
+            ),
+            Asked::Table(name) => Error::new(ErrorCode::Missing, Stage::Read, "the catalog has no such table")
+                .with_table(name)
+                .with_hint(format!("check its name, {PLACE}")),
+        }
     }
 
     /// An answer that makes no sense.
@@ -107,8 +124,17 @@ impl About {
 
     fn told(&self, code: ErrorCode) -> Error {
         let stage = if code == ErrorCode::Usage { Stage::Setup } else { Stage::Read };
-        let error = Error::new(code, stage, &self.what);
-        self.table.iter().fold(error, |e, table| e.with_table(table))
+        match &self.asked {
+            Asked::Databases => Error::new(code, stage, "the databases can't be listed"),
+            Asked::Named(name) | Asked::Listed(name) => Error::new(
+                code,
+                stage,
+                format!("the tables of the database `{}` can't be listed", clean(name)),
+            ),
+            Asked::Table(name) => {
+                Error::new(code, stage, "the catalog can't be asked for it").with_table(name)
+            }
+        }
     }
 }
 
