@@ -206,7 +206,7 @@ impl Context {
     }
 }
 
-fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Config>, Error> {
+pub(super) fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Config>, Error> {
     let without = !global.kind_file.is_empty() && global.namespace.is_some();
     let path = match &global.config {
         Some(path) => path.clone(),

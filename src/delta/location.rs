@@ -209,7 +209,7 @@ fn without_parents(path: &Path) -> PathBuf {
 }
 
 /// The URL without user info and query, and as a plain path for local files.
-fn redacted(url: &Url) -> String {
+pub(super) fn redacted(url: &Url) -> String {
     if url.scheme() == "file"
         && let Ok(path) = url.to_file_path()
     {
