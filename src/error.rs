@@ -257,12 +257,14 @@ impl Error {
 
     /// The first line of each cause, outermost first, cut to a readable length.
     ///
-    /// Errors of the Delta kernel can carry a whole backtrace in their text.
+    /// Errors of the Delta kernel can carry a whole backtrace in their text; of a store's answer in XML
+    /// only its code and message are kept.
     pub fn causes(&self) -> Vec<String> {
         let mut out = Vec::new();
         let mut next = std::error::Error::source(&*self.0);
         while let Some(cause) = next {
-            let text = cause.to_string();
+            // An answer of S3 or Azure may repeat the token that it was sent.
+            let text = crate::model::text::without_markup(&cause.to_string());
             let line = crate::model::text::shorten(text.lines().next().unwrap_or_default(), 300);
             if !line.is_empty() && !out.iter().any(|said: &String| said.contains(&line)) {
                 out.push(line);

@@ -249,6 +249,7 @@
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
 //! | `delta::commit` | one entry at one version, and what became of it |
+//! | `delta::doctor` | what a store can and can't do |
 //! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
@@ -264,6 +265,7 @@ mod model;
 mod retry;
 
 pub use batch::{Batch, Observer, Stop};
+pub use delta::doctor::{Check, CheckOutcome, Diagnosis, diagnose};
 pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
 pub use delta::stores::Stores;

@@ -20,6 +20,7 @@ use clap_complete::Shell;
                                                  one table, without a configuration file
   delta-migrate history data/facts               who migrated it, when
   delta-migrate new facts                        a kind file to begin with
+  delta-migrate doctor s3://lake/bronze          can tables be migrated there?
 
 Exit codes:
   0  all fine (a table that a newer release migrated is fine)
@@ -139,6 +140,29 @@ The columns must fit version 3 of the kind; otherwise nothing is written."
 
 The plan is shown before it is carried out; with --dry-run it is only shown.")]
     Repair(RepairArgs),
+
+    /// Find out whether tables can be migrated in a store: writes, races and removes scratch objects
+    #[command(after_help = "Examples:
+  delta-migrate doctor s3://lake/bronze
+  delta-migrate doctor az://container/t --storage-option azure_storage_use_emulator=true
+  delta-migrate doctor /mnt/share/lake --format json | jq .ok
+
+It needs no configuration file; where there is one, its [storage] is used. Credentials come from
+there, from --storage-option, or from the environment:
+  s3://, s3a://, s3n://   AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE,
+                          AWS_REGION; for another server than S3 itself AWS_ENDPOINT_URL, and
+                          AWS_ALLOW_HTTP=true where it has no https
+  az://, abfss://         AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or
+                          AZURE_STORAGE_SAS_KEY; AZURE_STORAGE_USE_EMULATOR=true for Azurite
+  gs://                   GOOGLE_APPLICATION_CREDENTIALS
+
+Every commit rests on one thing: the store creates an object only where there is none. It is asked
+for that with two writes in a row, then in 50 rounds of 20 writers at the same time, of which
+exactly one must win. The scratch objects lie at URI/_delta_migrate_doctor/, which readers of
+Delta tables and VACUUM pass over, and are removed again, after a failure and Ctrl-C too.
+
+Exit codes: 0 all fine, 1 the store failed a check, 2 URI, options or configuration can't be used.")]
+    Doctor(DoctorArgs),
 
     /// Write a kind file to begin with
     #[command(after_help = "Example:
@@ -289,6 +313,13 @@ pub(crate) struct RepairArgs {
     /// Show what would be done, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// A table, or a folder or prefix that tables will lie in; a local folder must exist
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
 }
 
 #[derive(Debug, Args)]

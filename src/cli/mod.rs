@@ -7,7 +7,9 @@ mod args;
 mod by_hand;
 mod config;
 mod context;
+mod doctor;
 mod history;
+mod log;
 mod new;
 mod output;
 mod plan;
@@ -19,7 +21,6 @@ mod status;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
-use tracing_subscriber::EnvFilter;
 
 use crate::error::Error;
 use crate::migrator::Migrator;
@@ -59,7 +60,7 @@ pub fn run(migrator: Migrator) -> ExitCode {
 fn start(own: Option<Migrator>) -> ExitCode {
     let cli = Cli::parse();
     let Cli { global, command } = cli;
-    log_to_stderr(&global);
+    log::to_stderr(&global);
     let output = Output::new(global.format);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
@@ -92,6 +93,7 @@ async fn dispatch(
         Command::History(args) => history::run(global, &args, own, output).await,
         Command::Baseline(args) => by_hand::baseline(global, &args, own, output).await,
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
+        Command::Doctor(args) => doctor::run(global, &args, output).await,
         Command::New(args) => new::run(global, &args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -100,33 +102,6 @@ async fn dispatch(
             Ok(Exit::Fine)
         }
     }
-}
-
-/// Logs go to stderr; `DELTA_MIGRATE_LOG` takes a filter such as `delta_migrate=debug`.
-fn log_to_stderr(global: &Global) {
-    let default = match global.verbose {
-        0 => "delta_migrate=warn",
-        1 => "delta_migrate=debug",
-        // Not those of other libraries: they print locations as they were given, secrets included.
-        _ => "delta_migrate=trace",
-    };
-    let filter = EnvFilter::try_from_env("DELTA_MIGRATE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // deltalake prints locations and options as they were given, secrets included.
-    let filter = ["deltalake_core=info", "delta_kernel=info", "buoyant_kernel=info"]
-        .iter()
-        .filter_map(|d| d.parse().ok())
-        .fold(filter, EnvFilter::add_directive);
-    let colour = matches!(
-        anstream::AutoStream::choice(&std::io::stderr()),
-        anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi
-    );
-    // A second start in one process (a test, say) keeps the first subscriber.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colour)
-        .without_time()
-        .try_init();
 }
 
 impl Format {

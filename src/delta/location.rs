@@ -1,6 +1,8 @@
 //! Where a table lies, and the store behind it.
 
-use std::collections::{BTreeMap, HashMap};
+pub(super) mod options;
+
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use object_store::path::Path as StorePath;
 use object_store::{ObjectStore, ObjectStoreScheme};
 use url::Url;
 
+use self::options::Options;
 use crate::error::{Error, ErrorCode, Stage};
 
 /// A table's location with the store that holds it.
@@ -83,26 +86,28 @@ impl fmt::Debug for Location {
     }
 }
 
-/// Options for a store; secret.
-type Options = BTreeMap<String, String>;
-
 /// The whole store that a location lies in, from its root; a client of its own at each call.
 pub(super) fn root_store(url: &Url, options: &Options) -> Result<Arc<dyn ObjectStore>, Error> {
-    check_no_lock(url, options)?;
+    options::check_no_lock(url, options)?;
+    root_store_beside_locks(url, options)
+}
+
+/// The same, whatever other writers lock with: not to commit to.
+pub(super) fn root_store_beside_locks(url: &Url, options: &Options) -> Result<Arc<dyn ObjectStore>, Error> {
     register_stores();
-    let scheme = Url::parse(&format!("{}://", url.scheme())).map_err(|_| unknown_scheme(url))?;
+    let scheme = Url::parse(&format!("{}://", url.scheme())).map_err(|_| options::unknown_scheme(url))?;
     let factory = object_store_factories().get(&scheme).map(|entry| entry.value().clone());
+    let factory = factory.ok_or_else(|| options::unknown_scheme(url))?;
+    options::check(url, options, &options::environment())?;
     let config = config_of(url, options)?;
-    let (store, _) = factory
-        .ok_or_else(|| unknown_scheme(url))?
-        .parse_url_opts(url, &config)
-        .map_err(|e| not_opened(url, e))?;
+    let (store, _) = factory.parse_url_opts(url, &config).map_err(|e| not_opened(url, options, e))?;
     Ok(store)
 }
 
 /// A table in a store that was opened before.
 pub(super) fn in_store(url: &Url, root: Arc<dyn ObjectStore>, options: &Options) -> Result<Location, Error> {
-    let log_store = logstore_with(root, url, config_of(url, options)?).map_err(|e| not_opened(url, e))?;
+    let log_store =
+        logstore_with(root, url, config_of(url, options)?).map_err(|e| not_opened(url, options, e))?;
     Ok(Location { uri: redacted(url), log_store })
 }
 
@@ -116,20 +121,7 @@ pub(super) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
 }
 
 fn config_of(url: &Url, options: &Options) -> Result<StorageConfig, Error> {
-    StorageConfig::parse_options(options.clone()).map_err(|e| not_opened(url, e))
-}
-
-/// Other writers may lock where we can't; then our commits and theirs would not see each other.
-fn check_no_lock(url: &Url, options: &Options) -> Result<(), Error> {
-    let is_set = std::env::var_os("AWS_S3_LOCKING_PROVIDER").is_some()
-        || options.keys().any(|k| k.eq_ignore_ascii_case("aws_s3_locking_provider"));
-    if !is_set || url.scheme() == "file" || url.scheme() == "memory" {
-        return Ok(());
-    }
-    let message = "`AWS_S3_LOCKING_PROVIDER` is set, but commits here are conditional puts, which writers \
-                   that lock elsewhere do not see";
-    Err(Error::usage(message)
-        .with_hint("stop the writers that lock, or move them to conditional puts, then unset it"))
+    StorageConfig::parse_options(options::with_defaults(options)).map_err(|e| not_opened(url, options, e))
 }
 
 /// Makes the stores of this build known to deltalake.
@@ -145,16 +137,17 @@ fn register_stores() {
     });
 }
 
-fn unknown_scheme(url: &Url) -> Error {
-    Error::usage(format!("no store for `{}://` in this build", url.scheme())).with_hint(
-        "local paths and file:// work in every build; a Rust program can hand over a table in another store",
-    )
-}
-
-fn not_opened(url: &Url, error: DeltaTableError) -> Error {
-    match error {
-        DeltaTableError::InvalidTableLocation(_) => unknown_scheme(url),
-        _ => Error::usage(format!("`{}` can't be opened as a location", redacted(url))),
+fn not_opened(url: &Url, options: &Options, error: DeltaTableError) -> Error {
+    if matches!(error, DeltaTableError::InvalidTableLocation(_)) {
+        return options::unknown_scheme(url);
+    }
+    // The text of a dependency may hold what it was given.
+    let why = options::without_secrets(&error.to_string(), options, &options::environment());
+    let why = why.replace(url.as_str(), &redacted(url));
+    let refused = Error::usage(format!("`{}` can't be opened as a location", redacted(url))).with_source(why);
+    match options::Family::of(url) {
+        Some(family) => refused.with_hint(family.credentials()),
+        None => refused,
     }
 }
 
@@ -165,6 +158,7 @@ pub(super) fn parse(text: &str) -> Result<Url, Error> {
     }
     if text.contains("://") {
         let url = Url::parse(text).map_err(|e| wrong("it is no URL").with_source(e))?;
+        let url = options::normalised(url);
         if url.scheme() == "file" && (url.query().is_some() || url.fragment().is_some()) {
             return Err(wrong("`?` and `#` end a URL's path")
                 .with_hint("write them as %3F and %23, or give the path without file://"));

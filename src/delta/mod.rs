@@ -2,6 +2,7 @@
 
 pub(crate) mod checksum;
 pub(crate) mod commit;
+pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod location;
 pub(crate) mod read;

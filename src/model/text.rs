@@ -17,6 +17,28 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
+/// A text that ends in an XML document, such as a store's answer, with that document's `Code` and
+/// `Message` in its place.
+pub(crate) fn without_markup(text: &str) -> String {
+    let starts = ["<?xml", "<Error", "<!DOCTYPE", "<html"];
+    let Some(at) = starts.iter().filter_map(|start| text.find(start)).min() else { return text.to_owned() };
+    let (before, document) = text.split_at(at);
+    let element = |name: &str| {
+        let (_, rest) = document.split_once(&format!("<{name}>"))?;
+        let (inner, _) = rest.split_once(&format!("</{name}>"))?;
+        inner.lines().next().map(str::trim).filter(|inner| !inner.is_empty())
+    };
+    let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(element).collect();
+    format!(
+        "{}{}",
+        before.trim_end_matches([' ', ':', '\u{feff}']),
+        match said.is_empty() {
+            true => String::new(),
+            false => format!(": {}", said.join(": ")),
+        }
+    )
+}
+
 /// `1 file`, `2 files`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
@@ -45,6 +67,15 @@ mod tests {
     fn shortens_on_characters_and_not_on_bytes() {
         assert_eq!(shorten("äöü", 3), "äöü");
         assert_eq!(shorten("äöüß", 3), "äöü…");
+    }
+
+    #[test]
+    fn of_an_answer_in_xml_only_code_and_message_are_kept() {
+        let aws = "403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>InvalidToken</Code><Message>It is \
+                   malformed.</Message><Token-0>s3cr3t</Token-0></Error>";
+        assert_eq!(without_markup(aws), "403 Forbidden: InvalidToken: It is malformed.");
+        assert_eq!(without_markup("502 Bad Gateway: <html><b>s</b></html>"), "502 Bad Gateway");
+        assert_eq!(without_markup("a < b, plainly"), "a < b, plainly");
     }
 
     #[test]
