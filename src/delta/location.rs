@@ -107,7 +107,7 @@ pub(super) fn in_store(url: &Url, root: Arc<dyn ObjectStore>, options: &Options)
 }
 
 /// Where in its store a location is.
-pub(super) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
+pub(crate) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
     let path = ObjectStoreScheme::parse(url).map(|(_, path)| path);
     path.map_err(|e| Error::usage(format!("`{}` is no location in a store", redacted(url))).with_source(e))
 }
@@ -155,7 +155,7 @@ fn not_opened(url: &Url, error: DeltaTableError) -> Error {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Url, Error> {
+pub(crate) fn parse(text: &str) -> Result<Url, Error> {
     let wrong = |why: &str| Error::usage(format!("`{}` is no table location: {why}", shown(text)));
     if text.trim().is_empty() {
         return Err(wrong("it is empty"));
