@@ -1,48 +1,49 @@
 //! A walk below a prefix of a store.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+mod crawl;
+mod local;
+mod remote;
+mod rules;
 
-use futures::stream::{self, BoxStream};
-use futures::{StreamExt as _, TryStreamExt as _};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use object_store::ObjectStore;
-use object_store::path::Path;
-use tokio::task::JoinSet;
-use url::Url;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-use super::{Access, Found, Source, Trust};
+use futures::stream::BoxStream;
+use object_store::path::Path as StorePath;
+
+use self::rules::Rules;
+use super::{Access, Found, Source};
+use crate::Stores;
 use crate::delta::location;
-use crate::delta::stores::Stores;
-use crate::error::{Error, ErrorCode, Stage};
-
-/// How many folders are looked at at the same time.
-const LISTINGS: usize = 16;
+use crate::delta::stores::Folder;
+use crate::error::Error;
 
 /// Finds the tables below a folder of any store.
 ///
-/// A folder is a table if its `_delta_log` holds a log file; what lies below a table is not looked
-/// at, whatever its size: a table costs one request, any other folder two. Folders whose name begins
-/// with `_` or `.` are left out, and so is what is found a second time behind a link of the local
-/// file system. Paths are those below the root, without a slash in front; the root itself, where it
-/// is a table, is given whatever the globs say.
-#[derive(Debug)]
+/// A folder is a table if its `_delta_log` holds a log file. Nothing below a table is looked at; the
+/// root may itself be the table. A `_delta_log` without a log file makes no table, and hides nothing
+/// that lies beside it. Folders whose name begins with `_` or `.` are skipped, below the root.
+///
+/// A table costs one listing, any other folder two, however many files they hold. At most 16 are under
+/// way at once, in tasks of their own: a caller that is slow to take the next table holds up the walk,
+/// but no request. Tables come as they are found, in no certain order.
+///
+/// In the local file system links are followed, and each folder is walked once: by its own name where
+/// that lies below the root, else by the first link to it, in the order of their names. Globs see that
+/// name.
+///
+/// # Errors
+/// An item of the stream is an error, and the walk goes on, for a folder that can't be listed or a
+/// broken link (`storage`), or one with a name that no location can have (`usage`). The only item is
+/// an error where the root is no folder of the local file system (`usage`) or can't be listed
+/// (`storage`). A prefix of an object store below which nothing lies holds no table, and is no error.
 pub struct Walk {
     root: String,
+    folder: Folder,
     options: BTreeMap<String, String>,
-    stores: Arc<Stores>,
     kind: Option<String>,
-    globs: Arc<Globs>,
-}
-
-#[derive(Debug, Default)]
-struct Globs {
-    /// None takes all.
-    include: Option<GlobSet>,
-    exclude: GlobSet,
-    /// Folders below which everything is excluded.
-    prune: GlobSet,
+    rules: Rules,
 }
 
 impl Walk {
@@ -56,8 +57,8 @@ impl Walk {
         options: BTreeMap<String, String>,
     ) -> Result<Self, Error> {
         let root = root.into();
-        stores.folder(&root, &options)?;
-        Ok(Self { root, options, stores, kind: None, globs: Arc::default() })
+        let folder = stores.folder(&root, &options)?;
+        Ok(Self { root, folder, options, kind: None, rules: Rules::default() })
     }
 
     /// The kind of every table that is found; by default the table's own stamp says it.
@@ -69,234 +70,131 @@ impl Walk {
     /// Only tables whose path below the root matches one of these globs, such as `**/cdc_*`;
     /// by default, and with none, all. `*` stays within one folder, `**` does not.
     ///
-    /// # Errors
-    /// [`ErrorCode::Usage`]: one is no glob.
-    pub fn include<'a>(mut self, globs: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let set = glob_set(globs)?;
-        let Globs { include: _, exclude, prune } = &*self.globs;
-        let include = (!set.is_empty()).then_some(set);
-        self.globs = Arc::new(Globs { include, exclude: exclude.clone(), prune: prune.clone() });
-        Ok(self)
-    }
-
-    /// No table whose path below the root matches one of these globs, and nothing below a folder
-    /// that does.
+    /// `*` and `?` stay within a name, `**` crosses folders. A root that is itself a table was named
+    /// by the caller and needs no match.
     ///
     /// # Errors
-    /// [`ErrorCode::Usage`]: one is no glob.
-    pub fn exclude<'a>(mut self, globs: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let globs: Vec<&str> = globs.into_iter().collect();
-        let exclude = glob_set(globs.iter().copied())?;
-        // `a/**` matches all that lies below `a`, so that `a` need not be looked into.
-        let prune = glob_set(globs.iter().map(|g| g.strip_suffix("/**").unwrap_or(g)))?;
-        let include = self.globs.include.clone();
-        self.globs = Arc::new(Globs { include, exclude, prune });
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): one is no glob, or one that no path below the
+    /// root can match.
+    pub fn include<'a>(mut self, globs: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        self.rules.include(globs)?;
         Ok(self)
     }
 
-    fn start(&self) -> Result<Walker, Error> {
-        let folder = self.stores.folder(&self.root, &self.options)?;
-        check_is_folder(&folder.url)?;
-        let looker = Looker { store: folder.store, globs: self.globs.clone(), seen: Mutex::default() };
-        let found = Found {
-            kind: self.kind.clone(),
-            access: Access::Options(self.options.clone()),
-            ..Found::at("", BTreeMap::new())
-        };
-        let root = Folder { path: folder.path, url: folder.url, below: String::new() };
-        Ok(Walker { looker: Arc::new(looker), found, queue: VecDeque::from([root]), looks: JoinSet::new() })
+    /// No table and no folder whose path below the root matches one of these globs; nothing below
+    /// such a folder is looked at either.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): one is no glob, or one that no path below the
+    /// root can match.
+    pub fn exclude<'a>(mut self, globs: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        self.rules.exclude(globs)?;
+        Ok(self)
+    }
+
+    /// The table at a path below the root.
+    fn found(&self, below: &str) -> Result<Found, Error> {
+        let mut found = Found::at(self.uri(below)?, BTreeMap::new());
+        found.access = Access::Options(self.options.clone());
+        found.kind.clone_from(&self.kind);
+        Ok(found)
+    }
+
+    /// The location of a folder, and the certainty that it is read back as that very folder.
+    fn uri(&self, below: &str) -> Result<String, Error> {
+        let uri = self.shown(below);
+        let read_back = location::parse(&uri).and_then(|url| location::path_in_store(&url));
+        match (read_back, self.at(below)) {
+            (Ok(path), Ok(at)) if path == at => Ok(uri),
+            _ => Err(unnameable(&uri)),
+        }
+    }
+
+    /// Where a folder is in its store.
+    fn at(&self, below: &str) -> Result<StorePath, object_store::path::Error> {
+        match (self.folder.path.as_ref(), below) {
+            (root, "") => StorePath::parse(root),
+            ("", below) => StorePath::parse(below),
+            (root, below) => StorePath::parse(format!("{root}/{below}")),
+        }
+    }
+
+    /// A folder for people and reports; never with credentials.
+    fn shown(&self, below: &str) -> String {
+        let mut url = self.folder.url.clone();
+        if !below.is_empty()
+            && let Ok(mut segments) = url.path_segments_mut()
+        {
+            segments.pop_if_empty().extend(below.split('/'));
+        }
+        location::shown(url.as_str())
     }
 }
 
 impl Source for Walk {
     fn name(&self) -> String {
-        let root = location::named(&self.root).unwrap_or_else(|_| location::shown(&self.root));
-        format!("walk of {root}")
+        format!("walk of {}", location::shown(&self.root))
     }
 
     fn tables(&self) -> BoxStream<'_, Result<Found, Error>> {
-        match self.start() {
-            Ok(walker) => stream::unfold(walker, |mut w| async move { Some((w.next().await?, w)) }).boxed(),
-            Err(error) => stream::once(std::future::ready(Err(error))).boxed(),
-        }
+        crawl::tables(self)
     }
 }
 
-/// A folder to look at.
-#[derive(Debug)]
-struct Folder {
-    path: Path,
-    /// With its last slash.
-    url: Url,
-    /// The path below the root.
-    below: String,
-}
-
-/// What a folder turned out to be.
-enum Looked {
-    Table(Folder),
-    Folders(Vec<Folder>),
-}
-
-/// A walk under way.
-struct Walker {
-    looker: Arc<Looker>,
-    found: Found,
-    queue: VecDeque<Folder>,
-    /// Tasks of their own: a look holds one of the store's requests, and must come to its end even
-    /// while whoever reads the stream waits for a request of the same store.
-    looks: JoinSet<Result<Looked, Error>>,
-}
-
-impl Walker {
-    async fn next(&mut self) -> Option<Result<Found, Error>> {
-        loop {
-            while self.looks.len() < LISTINGS
-                && let Some(folder) = self.queue.pop_front()
-            {
-                let looker = self.looker.clone();
-                self.looks.spawn(async move { looker.look(folder).await });
-            }
-            match self.looks.join_next().await? {
-                Ok(Ok(Looked::Table(folder))) if self.looker.globs.takes(&folder.below) => {
-                    let uri = location::redacted(&folder.url);
-                    return Some(Ok(Found { uri, trust: Trust::Found, ..self.found.clone() }));
-                }
-                Ok(Ok(Looked::Table(_))) => {}
-                Ok(Ok(Looked::Folders(folders))) => {
-                    // Depth first, so that the queue stays short.
-                    for folder in folders.into_iter().rev() {
-                        self.queue.push_front(folder);
-                    }
-                }
-                Ok(Err(error)) => return Some(Err(error)),
-                Err(lost) => {
-                    let error = Error::new(ErrorCode::Storage, Stage::Read, "a folder's listing was lost");
-                    return Some(Err(error.with_hint("run it again").with_source(lost)));
-                }
-            }
-        }
+impl fmt::Debug for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Options are secret, and a store's own Debug prints its credentials.
+        f.debug_struct("Walk").field("name", &self.name()).field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-/// Looks at folders.
-struct Looker {
-    store: Arc<dyn ObjectStore>,
-    globs: Arc<Globs>,
-    /// Folders of the local file system without links, so that a loop of them ends.
-    seen: Mutex<HashSet<PathBuf>>,
+/// A folder that no text leads to.
+fn unnameable(shown: &str) -> Error {
+    Error::usage(format!("the name of the folder `{}` can't be part of a location", shown.escape_debug()))
+        .with_hint("rename it, or leave it out with `exclude`")
 }
 
-impl Looker {
-    async fn look(&self, folder: Folder) -> Result<Looked, Error> {
-        if !self.is_new(&folder) {
-            return Ok(Looked::Folders(Vec::new()));
-        }
-        let failed = |e| unreadable(&folder.url, e);
-        if self.has_log(&folder.path).await.map_err(failed)? {
-            return Ok(Looked::Table(folder));
-        }
-        let listed = match self.store.list_with_delimiter(Some(&folder.path)).await {
-            Ok(listed) => listed.common_prefixes,
-            Err(object_store::Error::NotFound { .. }) => Vec::new(),
-            Err(e) => return Err(failed(e)),
-        };
-        let below = listed.into_iter().filter_map(|path| self.child(&folder, path));
-        Ok(Looked::Folders(below.collect()))
-    }
+/// Where the log of a table is.
+const LOG: &str = "_delta_log";
 
-    /// A single request, however long the log is.
-    async fn has_log(&self, folder: &Path) -> Result<bool, object_store::Error> {
-        let mut files = self.store.list(Some(&folder.clone().join("_delta_log")));
-        let mut others = 0;
-        loop {
-            match files.try_next().await {
-                Ok(Some(file)) if file.location.filename().is_some_and(is_log_file) => return Ok(true),
-                Ok(Some(_)) => others += 1,
-                Ok(None) | Err(object_store::Error::NotFound { .. }) => break,
-                Err(e) => return Err(e),
-            }
-        }
-        if others > 0 {
-            tracing::debug!(%folder, others, "`_delta_log` holds no log file: no table");
-        }
-        Ok(false)
-    }
-
-    /// A folder below, unless it is one to stay out of.
-    fn child(&self, folder: &Folder, path: Path) -> Option<Folder> {
-        let name = path.filename()?.to_owned();
-        if name.starts_with(['_', '.']) {
-            return None;
-        }
-        let below = match folder.below.as_str() {
-            "" => name.clone(),
-            above => format!("{above}/{name}"),
-        };
-        if self.globs.prune.is_match(&below) {
-            // A table that stands right there is not below itself.
-            let may_be_table = !self.globs.exclude.is_match(&below);
-            if !may_be_table {
-                return None;
-            }
-        }
-        let mut url = folder.url.clone();
-        url.path_segments_mut().ok()?.pop_if_empty().push(&name).push("");
-        Some(Folder { path, url, below })
-    }
-
-    fn is_new(&self, folder: &Folder) -> bool {
-        if folder.url.scheme() != "file" {
-            return true;
-        }
-        let real = folder.url.to_file_path().ok().and_then(|path| std::fs::canonicalize(path).ok());
-        // What can't be followed says so when it is listed.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        real.is_none_or(|real| seen.insert(real))
-    }
-}
-
-impl Globs {
-    fn takes(&self, below: &str) -> bool {
-        below.is_empty()
-            || (self.include.as_ref().is_none_or(|set| set.is_match(below)) && !self.exclude.is_match(below))
-    }
-}
-
-fn glob_set<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, Error> {
-    let wrong = |e: globset::Error| {
-        let glob = e.glob().unwrap_or_default().to_owned();
-        Error::usage(format!("`{glob}` is no glob: {}", e.kind()))
-            .with_hint("write one such as `**/cdc_*`: `*` is any name, `**/` any folders")
-    };
-    let mut set = GlobSetBuilder::new();
-    for glob in globs {
-        set.add(GlobBuilder::new(glob).literal_separator(true).build().map_err(wrong)?);
-    }
-    set.build().map_err(wrong)
-}
-
-/// Commits, checkpoints and checksums begin with a version of 20 digits.
+/// Whether a file of this name in `_delta_log` makes the folder a table: one of a version, or the hint
+/// at the newest checkpoint. Files that a writer stages before it commits do not.
 fn is_log_file(name: &str) -> bool {
-    let head = name.as_bytes().get(..21);
-    head.is_some_and(|h| h.iter().take(20).all(u8::is_ascii_digit) && h.last() == Some(&b'.'))
-        || name == "_last_checkpoint"
+    let of_version = |name: &str| {
+        let (version, rest) = name.split_at_checked(20)?;
+        Some(version.bytes().all(|b| b.is_ascii_digit()) && rest.starts_with('.'))
+    };
+    let is_staged = name.contains('#') || name.ends_with(".tmp");
+    name == "_last_checkpoint" || (of_version(name).unwrap_or(false) && !is_staged)
 }
 
-/// A prefix of an object store need not exist; a folder must, or its name is mistyped.
-fn check_is_folder(url: &Url) -> Result<(), Error> {
-    let Ok(path) = url.to_file_path() else { return Ok(()) };
-    if url.scheme() != "file" || path.is_dir() {
-        return Ok(());
-    }
-    let what = if path.exists() { "is no folder" } else { "is not there" };
-    Err(Error::usage(format!("`{}` {what}", location::redacted(url)))
-        .with_hint("set `root` to the folder that the tables lie in"))
+/// Skipped: not data, by the convention of Hive and Spark.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with(['_', '.'])
 }
 
-fn unreadable(url: &Url, error: object_store::Error) -> Error {
-    let message = format!("folder `{}` can't be listed", location::redacted(url));
-    Error::new(ErrorCode::Storage, Stage::Read, message)
-        .with_hint("run it again, or give the right to list it; the other folders were looked at")
-        .with_source(error)
+/// A folder seen from outside.
+enum Look {
+    Table,
+    Other(Inside),
 }
+
+/// What lies in a folder that is no table.
+#[derive(Default)]
+struct Inside {
+    /// Names of folders.
+    folders: Vec<String>,
+    /// Links of the local file system that lead to folders, with the folders.
+    links: Vec<(String, std::path::PathBuf)>,
+    /// What could not be looked at.
+    unseen: Vec<(String, Unseen)>,
+}
+
+/// Why something in a folder could not be looked at.
+enum Unseen {
+    Link(std::io::Error),
+    Name,
+}
+
+#[cfg(test)]
+mod tests;

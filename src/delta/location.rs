@@ -112,11 +112,8 @@ pub(super) fn in_store(url: &Url, root: Arc<dyn ObjectStore>, options: &Options)
 }
 
 /// Where in its store a location is.
-pub(super) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
-    // A scheme of the program's own is read as deltalake reads it.
-    let path = ObjectStoreScheme::parse(url)
-        .map(|(_, path)| path)
-        .or_else(|_| StorePath::from_url_path(url.path()));
+pub(crate) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
+    let path = ObjectStoreScheme::parse(url).map(|(_, path)| path);
     path.map_err(|e| Error::usage(format!("`{}` is no location in a store", redacted(url))).with_source(e))
 }
 
@@ -151,7 +148,7 @@ fn not_opened(url: &Url, options: &Options, error: DeltaTableError) -> Error {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Url, Error> {
+pub(crate) fn parse(text: &str) -> Result<Url, Error> {
     let wrong = |why: &str| Error::usage(format!("`{}` is no table location: {why}", shown(text)));
     if text.trim().is_empty() {
         return Err(wrong("it is empty"));

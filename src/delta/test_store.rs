@@ -63,11 +63,14 @@ pub(crate) struct RecordingStore {
     requests: Mutex<Vec<Request>>,
     before: Option<Interference>,
     hidden: Option<String>,
+    stalled: Option<Choice>,
 }
+
+type Choice = Box<dyn Fn(&Request) -> bool + Send + Sync>;
 
 impl RecordingStore {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, requests: Mutex::default(), before: None, hidden: None }
+        Self { inner, requests: Mutex::default(), before: None, hidden: None, stalled: None }
     }
 
     /// Runs before each request; an error is the request's answer.
@@ -83,6 +86,16 @@ impl RecordingStore {
     pub(crate) fn hide(mut self, path: &str) -> Self {
         self.hidden = Some(path.to_owned());
         self
+    }
+
+    /// Never answers the listings that are chosen.
+    pub(crate) fn stall(mut self, choice: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+        self.stalled = Some(Box::new(choice));
+        self
+    }
+
+    fn is_stalled(&self, verb: Verb, path: &str) -> bool {
+        self.stalled.as_ref().is_some_and(|choice| choice(&Request { verb, path: path.to_owned() }))
     }
 
     /// The requests since the last call, one line each.
@@ -109,7 +122,9 @@ impl RecordingStore {
         prefix: Option<&Path>,
         list: impl FnOnce() -> BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        match self.record(Verb::List, prefix.map(Path::as_ref).unwrap_or_default()) {
+        let path = prefix.map(Path::as_ref).unwrap_or_default();
+        match self.record(Verb::List, path) {
+            Ok(()) if self.is_stalled(Verb::List, path) => stream::pending().boxed(),
             Ok(()) => {
                 let hidden = self.hidden.clone();
                 let shown = move |meta: &Result<ObjectMeta>| {
@@ -195,7 +210,11 @@ impl ObjectStore for RecordingStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.record(Verb::ListWithDelimiter, prefix.map(Path::as_ref).unwrap_or_default())?;
+        let path = prefix.map(Path::as_ref).unwrap_or_default();
+        self.record(Verb::ListWithDelimiter, path)?;
+        if self.is_stalled(Verb::ListWithDelimiter, path) {
+            std::future::pending::<()>().await;
+        }
         self.inner.list_with_delimiter(prefix).await
     }
 
