@@ -14,5 +14,6 @@ mod races;
 mod requests;
 mod sink;
 mod states;
+mod stores;
 mod support;
 mod wild;
