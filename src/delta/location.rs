@@ -118,7 +118,8 @@ pub(crate) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
 }
 
 fn config_of(url: &Url, options: &Options) -> Result<StorageConfig, Error> {
-    StorageConfig::parse_options(options::with_defaults(options)).map_err(|e| not_opened(url, options, e))
+    StorageConfig::parse_options(options::with_defaults(options))
+        .map_err(|e| not_opened(url, options, e).with_hint("correct the storage option that it names"))
 }
 
 /// Makes the stores of this build known to deltalake.
@@ -141,6 +142,9 @@ fn not_opened(url: &Url, options: &Options, error: DeltaTableError) -> Error {
     // The text of a dependency may hold what it was given.
     let why = options::without_secrets(&error.to_string(), options, &options::environment());
     let why = why.replace(url.as_str(), &redacted(url));
+    // What follows quotes the file.
+    const DECODED: &str = "decode service account file";
+    let why = why.find(DECODED).and_then(|at| why.get(..at + DECODED.len())).unwrap_or(&why).to_owned();
     let refused = Error::usage(format!("`{}` can't be opened as a location", redacted(url))).with_source(why);
     match options::Family::of(url) {
         Some(family) => refused.with_hint(family.credentials()),

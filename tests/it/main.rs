@@ -16,5 +16,6 @@ mod requests;
 mod sink;
 mod sources;
 mod states;
+mod stores;
 mod support;
 mod wild;

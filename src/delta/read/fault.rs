@@ -47,7 +47,10 @@ impl Fault {
 /// The store failed at `what`.
 pub(super) fn storage(what: &str, source: object_store::Error) -> Error {
     Error::new(ErrorCode::Storage, Stage::Read, format!("`{what}` can't be read from the store"))
-        .with_hint("nothing was changed; run it again, and check permissions and credentials if it stays so")
+        .with_hint(
+            "nothing was changed; run it again, and check permissions and credentials if it stays so: \
+             `delta-migrate doctor` with the location says what is missing",
+        )
         .with_source(source)
 }
 
