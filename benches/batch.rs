@@ -17,11 +17,11 @@ use bytes::Bytes;
 use delta_migrate::catalog::{Found, Source, Walk};
 use delta_migrate::{Batch, BatchReport, IfMissing, Kind, Location, Migrator, Namespace, SchemaVersion};
 use delta_migrate::{Observer, Stores, TableReport, Target};
+use deltalake::DeltaResult;
 use deltalake::logstore::{
     LogStore, LogStoreFactory, ObjectStoreFactory, ObjectStoreRef, StorageConfig, default_logstore,
     logstore_factories, object_store_factories,
 };
-use deltalake::DeltaResult;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
@@ -68,7 +68,8 @@ async fn run(tables: usize) -> Result<()> {
         let watch = Arc::new(Watch::new(began));
         let walk = Walk::new(stores.clone(), "slow://lake/tables", Default::default())?;
         let walk = Ended { walk, watch: watch.clone() };
-        let batch = Batch::new(migrator, stores).source(walk).concurrency(CONCURRENCY).observer(watch.clone());
+        let batch =
+            Batch::new(migrator, stores).source(walk).concurrency(CONCURRENCY).observer(watch.clone());
         let report = if apply { batch.apply().await } else { batch.status().await };
         let took = began.elapsed();
         tell(name, &report, took, slow.requests.load(Ordering::Relaxed), &watch)?;

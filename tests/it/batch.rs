@@ -2,6 +2,8 @@
 
 mod interrupted;
 mod reports;
+#[cfg(all(feature = "s3", feature = "glue", feature = "unity"))]
+mod secrets;
 mod sharing;
 mod strangers;
 

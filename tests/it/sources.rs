@@ -1,6 +1,8 @@
 //! Where tables come from. Every source is held to one contract.
 
 pub(crate) mod contract;
+#[cfg(feature = "glue")]
+mod glue;
 
 use std::collections::BTreeMap;
 use std::path::Path;

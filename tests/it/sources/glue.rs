@@ -8,12 +8,13 @@ mod moto;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delta_migrate::catalog::{Access, Found, GlueCatalog, GlueOptions, Source as _, Trust};
+use delta_migrate::catalog::{Access, Found, GlueCatalog, GlueOptions, Source, Trust};
 use delta_migrate::{Error, ErrorCode};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use self::fake::{Fake, Request, Trick};
+use crate::sources::contract;
 
 const SECRETS: [&str; 4] = ["AKIDSOURCE", "top-secret-key", "session-token-1", "hidden-value"];
 
@@ -108,6 +109,27 @@ async fn two_hundred_and_fifty_tables_on_many_pages_are_each_found_once() {
     asked.extend((1..=3).map(|page| format!("GetTables db2 {page}")));
     asked.sort();
     assert_eq!(fake.asked(), asked);
+}
+
+#[tokio::test]
+async fn glue_keeps_the_contract_of_sources() {
+    let databases = databases(&[7, 0, 12]);
+    let wanted: Vec<String> =
+        databases.values().flatten().map(|t| format!("s3://lake/{}", t["Name"].as_str().unwrap())).collect();
+    let fake = Fake::start(databases.clone(), 3, |_| Trick::Serve).await;
+    let make = || Box::new(GlueCatalog::new(options(&fake, &[])).unwrap()) as Box<dyn Source>;
+    contract::holds(&make, &wanted, &SECRETS).await;
+
+    let denied = |r: &Request| match r.line.as_str() {
+        "GetTables db0 1" => {
+            Trick::Answer(400, json!({"__type": "AccessDeniedException", "Message": "not you"}))
+        }
+        _ => Trick::Serve,
+    };
+    let fake = Fake::start(databases, 3, denied).await;
+    let make = || Box::new(GlueCatalog::new(options(&fake, &[])).unwrap()) as Box<dyn Source>;
+    let rest: Vec<String> = wanted.into_iter().filter(|uri| uri.contains("/d2")).collect();
+    contract::goes_on_after_an_error(&make, &rest, 1, &SECRETS).await;
 }
 
 #[tokio::test]

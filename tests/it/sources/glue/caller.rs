@@ -1,12 +1,12 @@
 //! Who asks, and what of it comes from the environment.
 
-use std::time::{Duration, Instant};
-
-use delta_migrate::catalog::{GlueCatalog, GlueOptions, Source as _};
-use futures::StreamExt as _;
+use delta_migrate::catalog::{GlueCatalog, Source as _};
 
 use super::fake::{Fake, Trick};
 use super::{all, databases, lines, options};
+use crate::support::Ran;
+use crate::support::command::command;
+use crate::support::lake::Lake;
 
 #[tokio::test]
 async fn requests_are_signed_with_the_storages_key_for_the_region_and_the_account() {
@@ -29,47 +29,31 @@ async fn requests_are_signed_with_the_storages_key_for_the_region_and_the_accoun
     assert!(fake.headers().contains("/us-east-2/glue/aws4_request"));
 }
 
-/// Runs [`in_an_environment`] with these variables alone.
+/// What the command says of the catalog's tables with these variables alone.
 fn with_environment(variables: &[(&str, &str)]) -> String {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "sources::glue::caller::in_an_environment", "--ignored", "--nocapture"])
-        .env_clear();
+    let lake = Lake::new();
+    lake.configure("[[catalogs]]\ntype = \"glue\"\ntables = \"db0.*\"\n");
     let nowhere = [("HOME", "/nonexistent"), ("AWS_EC2_METADATA_DISABLED", "true")];
-    let output = command.envs(nowhere).envs(variables.iter().copied()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}");
-    text
-}
-
-#[tokio::test]
-#[ignore = "run by others in a process of its own"]
-async fn in_an_environment() {
-    let Ok(tables) = std::env::var("TEST_GLUE_TABLES") else { return };
-    let catalog = GlueCatalog::new(GlueOptions { tables: vec![tables], ..Default::default() }).unwrap();
-    for item in catalog.tables().collect::<Vec<_>>().await {
-        match item {
-            Ok(found) => println!("found {}", found.uri),
-            Err(e) => println!("{} {e}; {}; {:?}", e.code(), e.hint().unwrap_or_default(), e.causes()),
-        }
-    }
+    let mut command = command(&lake.path(""));
+    command.args(["status", "--shard", "1/1"]).env_clear();
+    let ran = Ran::of(command.envs(nowhere).envs(variables.iter().copied()).output().unwrap());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    ran.stdout + &ran.stderr
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_options_do_not_say_is_taken_from_the_environment_or_told_to_be_missing() {
     let fake = Fake::start(databases(&[1]), 9, |_| Trick::Serve).await;
-    let began = Instant::now();
-    let none = [("TEST_GLUE_TABLES", "db0.*"), ("AWS_ENDPOINT_URL_GLUE", fake.url.as_str())];
+    let none = [("AWS_ENDPOINT_URL_GLUE", fake.url.as_str())];
     let told = with_environment(&none);
-    assert!(told.contains("usage the Glue catalog's region is not known; set `region`"), "{told}");
-    let region = [none[0], none[1], ("AWS_REGION", "eu-west-1")];
+    assert!(told.contains("the Glue catalog's region is not known\n    → set `region`"), "{told}");
+    let region = [none[0], ("AWS_REGION", "eu-west-1")];
     let told = with_environment(&region);
-    assert!(told.contains("usage there are no credentials to ask Glue with; set"), "{told}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(told.contains("there are no credentials to ask Glue with") && told.contains("→ set"), "{told}");
     assert_eq!(fake.asked(), Vec::<String>::new());
     let key = [("AWS_ACCESS_KEY_ID", "AKIDENV"), ("AWS_SECRET_ACCESS_KEY", "x")];
-    let told = with_environment(&[region[0], region[1], region[2], key[0], key[1]]);
-    assert!(told.contains("found s3://lake/d0t000"), "{told}");
+    let told = with_environment(&[region[0], region[1], key[0], key[1]]);
+    assert!(told.contains("s3://lake/d0t000"), "{told}");
     assert!(fake.headers().contains("Credential=AKIDENV/"));
     assert!(fake.headers().contains("/eu-west-1/glue/"));
 }
