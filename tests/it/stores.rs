@@ -2,6 +2,8 @@
 //!
 //! `tests/real/servers.sh run cargo test …` starts the stores and says where they are.
 
+#[cfg(all(feature = "s3", feature = "azure"))]
+mod lakes;
 mod nowhere;
 mod servers;
 

@@ -42,12 +42,12 @@ fn s3(variable: &str, name: &str, key: &str) -> Option<Place> {
     Some(Place::new(own("s3://bucket"), &env))
 }
 
-fn moto() -> Option<Place> {
+pub(super) fn moto() -> Option<Place> {
     s3("DELTA_MIGRATE_TEST_S3", "moto", "testing")
 }
 
 /// By account name and key from the environment, as for Azure itself; the key is Azurite's, and public.
-fn azurite() -> Option<Place> {
+pub(super) fn azurite() -> Option<Place> {
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
     let endpoint = server("DELTA_MIGRATE_TEST_AZURE", "Azurite")?;
