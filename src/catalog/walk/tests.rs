@@ -35,11 +35,15 @@ fn walk_in(store: Arc<dyn ObjectStore>, root: &str) -> Walk {
     Walk { root: root.to_owned(), folder, options, kind: None, rules: Rules::default() }
 }
 
+/// What hangs fails.
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("an answer in time")
+}
+
 /// All that a walk finds, sorted, and the texts of its errors.
 async fn all(walk: &Walk) -> (Vec<String>, Vec<String>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
-    let items = tokio::time::timeout(Duration::from_secs(60), walk.tables().collect::<Vec<_>>());
-    for item in items.await.expect("the walk ends") {
+    for item in in_time(walk.tables().collect::<Vec<_>>()).await {
         match item {
             Ok(table) => found.push(table.uri),
             Err(e) => errors.push(format!("{}: {e}", e.code())),
@@ -181,8 +185,8 @@ async fn a_table_is_given_while_the_walk_goes_on() {
     let store = Arc::new(store);
     let walk = walk_in(store.clone(), "memory:///lake");
     let mut tables = walk.tables();
-    let first = tokio::time::timeout(Duration::from_secs(60), tables.next()).await.expect("found early");
-    assert_eq!(first.unwrap().unwrap().uri, "memory:///lake/f0009");
+    let first = in_time(tables.next()).await.unwrap();
+    assert_eq!(first.unwrap().uri, "memory:///lake/f0009");
     // All others hang: no more than the bound are under way, and dropping the stream ends the work.
     assert!(tokio::time::timeout(Duration::from_millis(20), tables.next()).await.is_err());
     assert_eq!(store.count(Verb::List), 1 + 16 + 1);
@@ -203,12 +207,10 @@ async fn a_caller_that_waits_for_the_same_store_is_not_waited_for() {
     let walk = walk_in(store.clone(), "memory:///lake");
     let mut tables = walk.tables();
     let mut n = 0;
-    while let Some(table) = tables.next().await {
+    while let Some(table) = in_time(tables.next()).await {
         n += 1;
         let at = StorePath::from(format!("lake/{}", table.unwrap().uri.rsplit('/').next().unwrap()));
-        let work = store.list(Some(&at)).try_collect::<Vec<_>>();
-        let listed =
-            tokio::time::timeout(Duration::from_secs(60), work).await.expect("a permit is given back");
+        let listed = in_time(store.list(Some(&at)).try_collect::<Vec<_>>()).await;
         assert_eq!(listed.unwrap().len(), 1);
     }
     assert_eq!(n, 40);

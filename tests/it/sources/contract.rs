@@ -26,7 +26,7 @@ pub(crate) async fn holds(make: Make<'_>, expected: &[String], secrets: &[&str])
     for taken in 1..=expected.len().min(3) {
         let mut stream = source.tables();
         for _ in 0..taken {
-            let table = in_time(stream.next()).await.expect("as many tables as before").unwrap();
+            let table = in_time(stream.next()).await.unwrap().unwrap();
             assert!(expected.contains(&table.uri), "`{}` was given by a stream that was dropped", table.uri);
         }
         drop(stream);
@@ -89,5 +89,5 @@ async fn all(stream: BoxStream<'_, Result<Found, Error>>) -> Vec<Result<Found, E
 }
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("a source ends")
+    tokio::time::timeout(Duration::from_secs(60), work).await.unwrap()
 }

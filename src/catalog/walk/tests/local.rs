@@ -96,19 +96,19 @@ mod unix {
     #[tokio::test]
     async fn a_table_that_several_links_lead_to_is_given_once_and_always_by_the_same_name() {
         let (_outside, away) = lake(&["far/t", "other"]);
-        let (_folder, root) = lake(&["z/own", "_kept/t"]);
+        let (_folder, root) = lake(&["z/own", "y/deep/t", "_kept/t"]);
         for (link, to) in [
             ("z/2", away.join("far")),
             ("a/1", away.join("far/t")),
             ("b", away.clone()),
-            ("a0", root.join("z")),
+            ("a0", root.join("y/deep")),
         ] {
             fs::create_dir_all(root.join(link).parent().unwrap()).unwrap();
             symlink(to, root.join(link)).unwrap();
         }
         symlink(root.join("_kept/t"), root.join("shown")).unwrap();
         for _ in 0..20 {
-            let expected = below(&root, &["a/1", "b/other", "shown", "z/own"]);
+            let expected = below(&root, &["a/1", "b/other", "shown", "y/deep/t", "z/own"]);
             assert_eq!(found(&walk_of(&root)).await, expected);
         }
     }
