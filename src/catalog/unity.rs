@@ -96,35 +96,34 @@ impl UnityCatalog {
         self.names(Level::Catalogs, Vec::new())
     }
 
-    fn schemas(&self, catalog: String) -> BoxStream<'_, Result<Vec<String>, Error>> {
+    fn schemas(&self, catalog: String) -> BoxStream<'_, Result<[String; 2], Error>> {
         let names = self.names(Level::Schemas { catalog: catalog.clone() }, vec![catalog.clone()]);
-        names.map(move |name| Ok(vec![catalog.clone(), name?])).boxed()
+        names.map(move |name| Ok([catalog.clone(), name?])).boxed()
     }
 
     /// The names below a place that a pattern asks for: the literal ones, then those that are listed.
     fn names(&self, level: Level, place: Vec<String>) -> BoxStream<'_, Result<String, Error>> {
         let Wanted { literal, list } = self.wanted(&place);
         let given = stream::iter(literal.clone()).map(Ok);
-        if !list {
-            return given.filter(move |name| ready(self.is_open(&place, name))).boxed();
-        }
         let mut seen = HashSet::new();
-        let listed = pages(&self.client, level)
+        let listed = if list { pages(&self.client, level).boxed() } else { stream::empty().boxed() };
+        let listed = listed
             .map(|page| match page {
-                Ok(items) => items.iter().filter_map(|i| answer::name(i)).map(Ok).collect(),
+                Ok(items) => items.iter().filter_map(answer::name).map(Ok).collect(),
                 Err(error) => vec![Err(error)],
             })
             .flat_map(stream::iter)
-            .filter(move |name| {
+            .filter(move |name: &Result<String, Error>| {
                 ready(name.as_ref().map_or(true, |n| !is_in(&literal, n) && seen.insert(n.clone())))
             });
-        given.chain(listed).filter(move |name| ready(self.is_open(&place, name))).boxed()
+        let is_open =
+            move |name: &Result<String, Error>| name.as_ref().map_or(true, |name| self.is_open(&place, name));
+        given.chain(listed).filter(move |name| ready(is_open(name))).boxed()
     }
 
-    /// Whether tables of that name's are asked for, and not all of them left out. An error always is.
-    fn is_open(&self, place: &[String], name: &Result<String, Error>) -> bool {
-        let Ok(name) = name else { return true };
-        let path: Vec<&str> = place.iter().map(String::as_str).chain([name.as_str()]).collect();
+    /// Whether tables at a name are asked for, and not all of them left out.
+    fn is_open(&self, place: &[String], name: &str) -> bool {
+        let path: Vec<&str> = place.iter().map(String::as_str).chain([name]).collect();
         self.tables.iter().any(|p| p.matches(&path)) && !self.exclude.iter().any(|p| p.covers(&path))
     }
 
@@ -141,41 +140,30 @@ impl UnityCatalog {
         wanted
     }
 
-    fn tables_of(&self, schema: Vec<String>) -> BoxStream<'_, Result<Found, Error>> {
-        let Wanted { literal, list } = self.wanted(&schema);
-        let within = schema.clone();
-        let given = stream::iter(literal.clone())
-            .filter({
-                let schema = schema.clone();
-                move |name| ready(self.is_open(&schema, &Ok(name.clone())))
-            })
-            .then(move |name| {
-                let full = [within.as_slice(), &[name]].concat();
-                async move { self.named(&full).await }
-            });
-        let level = |schema: &[String]| match schema {
-            [catalog, schema] if list => {
-                Some(Level::Tables { catalog: catalog.clone(), schema: schema.clone() })
-            }
-            _ => None,
-        };
-        let listed = match level(&schema) {
-            None => stream::empty().boxed(),
-            Some(level) => pages(&self.client, level).boxed(),
-        };
+    /// The tables of a schema: those that a pattern names in full, then those that are listed.
+    fn tables_of(&self, [catalog, schema]: [String; 2]) -> BoxStream<'_, Result<Found, Error>> {
+        let place = [catalog.clone(), schema.clone()];
+        let Wanted { literal, list } = self.wanted(&place);
+        let full = |name: &str| format!("{catalog}.{schema}.{name}");
+        let named: Vec<String> =
+            literal.iter().filter(|name| self.is_open(&place, name)).map(|name| full(name)).collect();
+        let given = stream::iter(named).then(|full| self.named(full));
+        if !list {
+            return given.boxed();
+        }
         let mut seen = HashSet::new();
-        let listed = listed.flat_map(move |page| {
+        let listed = pages(&self.client, Level::Tables { catalog, schema }).flat_map(move |page| {
             let found = match page {
                 Err(error) => vec![Err(error)],
                 Ok(items) => items
                     .iter()
                     .filter_map(|item| {
-                        let Some(table) = Table::read(item) else { return Some(Err(nameless(&schema))) };
+                        let Some(table) = Table::read(item) else { return Some(Err(nameless(&place))) };
                         let is_asked = table.is_ours()
                             && !is_in(&literal, &table.name)
-                            && self.is_open(&schema, &Ok(table.name.clone()))
+                            && self.is_open(&place, &table.name)
                             && seen.insert(table.name.clone());
-                        let full = [schema.as_slice(), &[table.name.clone()]].concat().join(".");
+                        let full = format!("{}.{}.{}", place[0], place[1], table.name);
                         is_asked.then(|| self.found(table, &full))
                     })
                     .collect(),
@@ -186,8 +174,7 @@ impl UnityCatalog {
     }
 
     /// The table that somebody named in full: what it is not is told, instead of passed over.
-    async fn named(&self, path: &[String]) -> Result<Found, Error> {
-        let full = path.join(".");
+    async fn named(&self, full: String) -> Result<Found, Error> {
         let answer = self.client.get(&["tables", &full], &[]).await;
         let answer = answer.map_err(|f| f.into_error("the table can't be read").with_table(shown(&full)))?;
         let wrong = |what: &str| Error::usage(what).with_table(shown(&full));

@@ -13,6 +13,7 @@ mod purity;
 mod races;
 mod requests;
 mod sink;
+mod sources;
 mod states;
 mod support;
 mod wild;
