@@ -42,6 +42,11 @@ impl NamePattern {
         name.iter().zip(&self.parts).all(|(name, (_, glob))| glob.is_match(name))
     }
 
+    /// Whether every name that begins with these parts matches.
+    pub(crate) fn covers(&self, name: &[&str]) -> bool {
+        self.matches(name) && self.parts.iter().skip(name.len()).all(|(text, _)| text == "*")
+    }
+
     /// A part that stands for just one name, which then need not be listed.
     pub(crate) fn literal(&self, part: usize) -> Option<&str> {
         let (text, _) = self.parts.get(part)?;
@@ -73,6 +78,7 @@ mod tests {
         assert!(pattern.matches(&["prod"]));
         assert!(!pattern.matches(&["prod", "cdc"]));
         assert!(!pattern.matches(&["dev", "cdc_1", "orders"]));
+        assert!(pattern.covers(&["prod", "cdc_1"]) && !pattern.covers(&["prod"]));
         assert_eq!((pattern.literal(0), pattern.literal(1)), (Some("prod"), None));
         assert_eq!(NamePattern::parse("`a.b`.*", 2).unwrap().literal(0), Some("a.b"));
     }

@@ -3,6 +3,8 @@
 pub(crate) mod contract;
 #[cfg(feature = "glue")]
 mod glue;
+#[cfg(feature = "unity")]
+mod unity;
 
 use std::collections::BTreeMap;
 use std::path::Path;

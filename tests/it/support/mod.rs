@@ -2,6 +2,8 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod command;
+#[cfg(feature = "unity")]
+pub(crate) mod http;
 pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod lake;
