@@ -187,7 +187,7 @@ pub(super) fn compare_with_catalog(mut report: TableReport, found: &Found) -> Ta
     let (has, keeps) = (lower(&columns), lower(copy));
     let missing = |of: &[String], there: &HashSet<String>| {
         let names = of.iter().filter(|n| !there.contains(&n.to_lowercase()));
-        names.map(|n| format!("`{n}`")).collect::<Vec<_>>()
+        names.cloned().collect::<Vec<String>>()
     };
     let (lacks, extra) = (missing(&columns, &keeps), missing(copy, &has));
     let parts: Vec<String> = [("lacks", lacks), ("has, unlike the table,", extra)]

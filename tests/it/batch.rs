@@ -1,5 +1,7 @@
 //! Whole lakes: what is found, what is done with it, what is told of it.
 
+#[cfg(feature = "unity")]
+mod catalogs;
 mod interrupted;
 mod reports;
 #[cfg(all(feature = "s3", feature = "glue", feature = "unity"))]

@@ -12,6 +12,7 @@ use delta_migrate::{Error, ErrorCode};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
+use crate::sources::contract;
 use crate::support::http::{Answer, Request, Server};
 
 const API: &str = "/api/2.1/unity-catalog";
@@ -141,6 +142,27 @@ async fn tables_of_many_pages_are_found_once_and_views_are_passed_over() {
     assert!(asked.iter().all(|r| r.param("max_results") == Some("0")));
     assert!(asked.iter().all(|r| r.headers["authorization"] == format!("Bearer {TOKEN}")));
     assert_eq!(asked.len(), 13, "seven pages, an empty one between each two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unity_keeps_the_contract_of_sources() {
+    let server = Server::start(lake);
+    let make = || Box::new(catalog(&server, &["dev.*.*", "prod.*.*"])) as Box<dyn Source>;
+    let tables =
+        ["dev/cdc/t", "prod/a/t", "prod/b/t", "prod/d/t", "prod/e/t"].map(|t| format!("s3://lake/{t}"));
+    let cdc = ["s3://lake/prod/cdc/orders", "s3://lake/prod/cdc/kept", "s3://lake/prod/cdc/hadoop"];
+    let mut wanted = [tables.to_vec(), cdc.map(str::to_owned).to_vec()].concat();
+    wanted.push("file:///tmp/lake/local".to_owned());
+    contract::holds(&make, &wanted, &[TOKEN]).await;
+
+    let broken = Server::start(|request| match request.param("schema_name") {
+        Some("cdc") => Answer::json(403, &json!({"error_code": "PERMISSION_DENIED", "message": "not you"})),
+        _ => lake(request),
+    });
+    let make = || Box::new(catalog(&broken, &["prod.*.*"])) as Box<dyn Source>;
+    let rest: Vec<String> =
+        wanted.into_iter().filter(|t| t.starts_with("s3://lake/prod/") && t.ends_with("/t")).collect();
+    contract::goes_on_after_an_error(&make, &rest, 1, &[TOKEN]).await;
 }
 
 #[tokio::test]
