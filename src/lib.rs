@@ -198,6 +198,8 @@
 //!
 //! - `cli` (default): the command `delta-migrate`, and the module `cli`, with which a program builds
 //!   the same command with kinds of its own. A sink takes `default-features = false`.
+//! - `s3`, `azure`, `gcs`: tables in these stores; credentials from options or the environment.
+//! - `glue`, `unity`: tables out of these catalogs.
 //! - `datafusion`: turns on the feature of the same name in deltalake; nothing here needs it yet.
 //!
 //! # Invariants
@@ -230,6 +232,8 @@
 //! |---|---|
 //! | `error` | the error type and its codes |
 //! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
+//! | `batch` | many tables: sources to tasks, tasks to jobs, a few at a time, one report |
+//! | `catalog` | where tables come from: a list, a walk, Glue, Unity |
 //! | `retry` | the time budget, and the pauses after lost races |
 //! | `model::version` | schema, min and log versions, namespaces |
 //! | `model::types`, `model::path` | Delta's types and their text; column paths |
@@ -245,7 +249,7 @@
 //! | `model::entry`, `model::checksum` | a planned commit as the lines of a log entry; the checksum after it |
 //! | `model::saved_plan` | plans in files; what makes one stale |
 //! | `model::report`, `model::render`, `model::text` | reports for programs, text for people |
-//! | `delta::location` | where a table lies, and its store |
+//! | `delta::location`, `delta::stores` | where a table lies, and its store; one client for many tables |
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
 //! | `delta::commit` | one entry at one version, and what became of it |
