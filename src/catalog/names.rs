@@ -43,6 +43,7 @@ impl NamePattern {
     }
 
     /// Whether every name that begins with these parts matches.
+    #[cfg_attr(not(feature = "unity"), allow(dead_code))]
     pub(crate) fn covers(&self, name: &[&str]) -> bool {
         self.matches(name) && self.parts.iter().skip(name.len()).all(|(text, _)| text == "*")
     }
