@@ -208,7 +208,7 @@ fn doctor_finds_out_a_store_that_takes_every_write() {
     assert_eq!(outcome(&ran.json(), "delete"), "ok", "{ran:?}");
 }
 
-/// Of its 50 rounds at least a fifth have several winners, so that one run in 70,000 may miss it.
+/// Of its 50 rounds at least a fifth have several winners, so that a run in some 70,000 may miss it.
 #[cfg(feature = "s3")]
 #[test]
 fn doctor_finds_out_a_store_that_lets_several_racers_win() {
