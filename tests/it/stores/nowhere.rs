@@ -1,7 +1,5 @@
 //! What needs no server: refusals, dead endpoints, and secrets that stay secret.
 
-use std::time::{Duration, Instant};
-
 use super::{Place, outcome};
 use crate::support::run;
 
@@ -70,9 +68,9 @@ fn dead_s3(more: &[(&'static str, &str)]) -> Place {
 #[cfg(feature = "s3")]
 #[test]
 fn a_dead_endpoint_is_told_with_its_cause_long_before_the_budget_ends() {
-    let (folder, began) = (tempfile::tempdir().unwrap(), Instant::now());
+    let (folder, began) = (tempfile::tempdir().unwrap(), std::time::Instant::now());
     let ran = dead_s3(&[]).on(folder.path(), 1, &["status"]);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     assert_eq!((ran.code, &ran.table()["error"]["code"]), (1, &"storage".into()), "{ran:?}");
     assert!(ran.stdout.contains("Connection refused"), "{ran:?}");
     let doctor = dead_s3(&[]).doctor(&[]);

@@ -30,6 +30,7 @@ fn own(bucket: &str) -> String {
     format!("{bucket}/{}/t", uuid::Uuid::new_v4())
 }
 
+#[cfg(feature = "s3")]
 fn s3(variable: &str, name: &str, key: &str) -> Option<Place> {
     let endpoint = server(variable, name)?;
     let env = [
@@ -42,11 +43,13 @@ fn s3(variable: &str, name: &str, key: &str) -> Option<Place> {
     Some(Place::new(own("s3://bucket"), &env))
 }
 
+#[cfg(feature = "s3")]
 fn moto() -> Option<Place> {
     s3("DELTA_MIGRATE_TEST_S3", "moto", "testing")
 }
 
 /// By account name and key from the environment, as for Azure itself; the key is Azurite's, and public.
+#[cfg(feature = "azure")]
 fn azurite() -> Option<Place> {
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
