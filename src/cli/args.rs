@@ -141,7 +141,7 @@ The columns must fit version 3 of the kind; otherwise nothing is written."
 The plan is shown before it is carried out; with --dry-run it is only shown.")]
     Repair(RepairArgs),
 
-    /// Find out whether tables can be migrated in a store: writes, races and removes scratch objects
+    /// Find out whether a store does what commits need, by means of scratch objects
     #[command(after_help = "Examples:
   delta-migrate doctor s3://lake/bronze
   delta-migrate doctor az://container/t --storage-option azure_storage_use_emulator=true
