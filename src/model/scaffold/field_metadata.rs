@@ -51,23 +51,24 @@ impl FieldMetadata {
                     self.mapped = true;
                     continue;
                 }
+                // One property each for start, step and high-water mark.
                 _ if key.starts_with("delta.identity.") && identity => continue,
                 _ if key.starts_with("delta.identity.") => {
                     identity = true;
-                    "that its values are an identity".to_owned()
+                    "its identity (numbers that the engine gives)".to_owned()
                 }
                 "delta.generationExpression" => format!("its generation expression {}", shown(value)),
                 "delta.invariants" => format!("its invariant {}", shown(value)),
-                "delta.typeChanges" => "which types it had before it was widened".to_owned(),
+                "delta.typeChanges" => "what it was widened from".to_owned(),
                 "CURRENT_DEFAULT" => format!("its default {}", shown(value)),
                 // What rows from before a default was set read; a new table has none.
                 "EXISTS_DEFAULT" => continue,
-                "__CHAR_VARCHAR_TYPE_STRING" => format!("that it is {} to Spark", shown(value)),
+                "__CHAR_VARCHAR_TYPE_STRING" => format!("its type {} of Spark's", shown(value)),
                 "__COLLATIONS" => format!("its collation {}", shown(value)),
                 other => format!("its metadata `{}`", shorten(other, 60)),
             };
             let column = path.segments().first().cloned().unwrap_or_default();
-            let note = format!("`{}` is there without {what}", clean(&path.to_string()));
+            let note = format!("`{}`: {what} is left out: kind files can't say it", clean(&path.to_string()));
             self.of_columns.push((column, note));
         }
     }

@@ -106,8 +106,9 @@ impl Diff {
                 self.same_field(old, field, &path(&old.name));
                 continue;
             }
-            let free = |(_, old): &&(usize, &Field)| !renamed.contains(&old.name);
-            match gone.iter().filter(free).find(|(i, old)| looks_renamed((*i, old), (index, field))) {
+            let free = gone.iter().filter(|(_, old)| !renamed.contains(&old.name));
+            let alike = free.filter_map(|(i, old)| Some((likeness((*i, old), (index, field))?, old)));
+            match alike.min_by_key(|(likeness, _)| *likeness) {
                 None => self.new_field(field, &new),
                 Some((_, old)) => {
                     renamed.insert(&old.name);
@@ -213,15 +214,29 @@ impl Diff {
     }
 }
 
-/// Whether a column that is gone and one that is new are likely the same under two names: of one type,
-/// and in the same place, with the same comment, or with names that resemble each other.
-fn looks_renamed(gone: (usize, &Field), new: (usize, &Field)) -> bool {
+/// Why a column that is gone and a new one of the same type are likely one under two names; the
+/// surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    Comment,
+    Name,
+    Place,
+}
+
+fn likeness(gone: (usize, &Field), new: (usize, &Field)) -> Option<Likeness> {
     let ((old_index, old), (new_index, new)) = (gone, new);
+    if !old.data_type.same_as(&new.data_type) {
+        return None;
+    }
     let (a, b) = (old.name.to_lowercase(), new.name.to_lowercase());
     let longer = a.chars().count().max(b.chars().count());
-    let resemble = a.contains(&b) || b.contains(&a) || strsim::damerau_levenshtein(&a, &b) * 3 <= longer;
-    let commented = old.comment.is_some() && old.comment == new.comment;
-    old.data_type.same_as(&new.data_type) && (old_index == new_index || commented || resemble)
+    if old.comment.is_some() && old.comment == new.comment {
+        Some(Likeness::Comment)
+    } else if a.contains(&b) || b.contains(&a) || strsim::damerau_levenshtein(&a, &b) * 3 <= longer {
+        Some(Likeness::Name)
+    } else {
+        (old_index == new_index).then_some(Likeness::Place)
+    }
 }
 
 /// Whether the kind that was read back is the old one with just this migration after it.

@@ -77,7 +77,7 @@ fn why_not(key: &str, value: &str) -> Option<String> {
     match at_birth(key, value) {
         AtBirth::Nothing | AtBirth::Gives(_) => None,
         AtBirth::Refused(feature) => {
-            Some(format!("it belongs to `{}`, which no table gets at birth here", clean(feature)))
+            Some(format!("no table is born with it; it is of the table feature `{}`", clean(feature)))
         }
     }
 }
