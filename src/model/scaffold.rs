@@ -1,5 +1,7 @@
 //! Scaffolding: kind files and migrations written from tables and schemas that exist.
 
+#[cfg(feature = "cli")]
+mod append;
 mod block;
 mod describable;
 #[cfg(feature = "cli")]
@@ -12,7 +14,7 @@ mod remain;
 mod toml_text;
 
 #[cfg(feature = "cli")]
-pub(crate) use block::append;
+pub(crate) use append::append;
 #[cfg(feature = "cli")]
 pub(crate) use kind_text::{KindText, kind_text};
 pub use next::NextMigration;
@@ -20,5 +22,6 @@ pub(crate) use next::next_migration;
 #[cfg(feature = "cli")]
 pub(crate) use toml_text::quoted;
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
+#[cfg(feature = "cli")]
 mod tests;

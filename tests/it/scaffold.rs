@@ -235,6 +235,26 @@ fn a_file_that_cant_be_extended_is_left_as_it_is() {
 }
 
 #[test]
+fn the_readme_shows_what_the_commands_print() {
+    let table = Table::missing();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let mut seen = 0;
+    for line in readme.lines().filter_map(|l| l.strip_prefix("delta-migrate kind ")) {
+        let lake = root.join("fixtures/lake").display().to_string();
+        let line = line.replace("fixtures/lake", &lake);
+        let args: Vec<&str> = ["kind"].into_iter().chain(line.split(' ')).collect();
+        let ran = here(&table, &args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let file = std::fs::read_to_string(kind_path(&table)).unwrap();
+        let text = if line.starts_with("from-table") { file } else { ran.stdout };
+        assert!(readme.contains(&format!("\n{text}```\n")), "README.md does not show: {text}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
 fn help_teaches_with_examples() {
     let table = Table::missing();
     for (name, args) in [

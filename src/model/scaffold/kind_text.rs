@@ -9,6 +9,7 @@ use super::toml_text::{column, key, list, quoted};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::evolve::NameRules;
 use crate::model::kind::Kind;
+use crate::model::mapping::MAX_COLUMN_ID;
 use crate::model::path::ColumnPath;
 use crate::model::state::TableState;
 use crate::model::text::clean;
@@ -81,7 +82,7 @@ impl Shape {
         let mut head = Vec::new();
         let kept: Vec<Field> = columns.iter().filter_map(|(field, _)| field.clone()).collect();
         let partition_by = partitioning(state, &kept, &mut head);
-        if metadata.mapped {
+        if metadata.mapped || state.metadata.configuration.contains_key(MAX_COLUMN_ID) {
             head.push(
                 "the columns' ids and physical names are left out: a new table gives its own".to_owned(),
             );

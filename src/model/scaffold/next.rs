@@ -7,7 +7,7 @@ use super::block;
 use super::describable::describable;
 use crate::model::features::protocol_at_birth;
 use crate::model::kind::{Kind, Shape, WAYS_OUT};
-use crate::model::migration::{AddedColumn, Step};
+use crate::model::migration::AddedColumn;
 use crate::model::path::ColumnPath;
 use crate::model::text::clean;
 use crate::model::types::{DataType, Field, Primitive, find};
@@ -237,22 +237,4 @@ fn likeness(gone: (usize, &Field), new: (usize, &Field)) -> Option<Likeness> {
     } else {
         (old_index == new_index).then_some(Likeness::Place)
     }
-}
-
-/// Whether the kind that was read back is the old one with just this migration after it.
-pub(super) fn is_extended_by(old: &Kind, new: &Kind, next: &NextMigration) -> bool {
-    let NextMigration { version, relaxed, added, comments, features: _, notes: _ } = next;
-    let mut steps = Vec::new();
-    if !relaxed.is_empty() {
-        steps.push(Step::RelaxNullability(relaxed.clone()));
-    }
-    if !added.is_empty() {
-        steps.push(Step::AddColumns(added.clone()));
-    }
-    if !comments.is_empty() {
-        steps.push(Step::Comments(comments.clone()));
-    }
-    new.newest() == *version
-        && new.migrations().last().is_some_and(|migration| migration.steps == steps)
-        && new.clone().cut_at(old.newest()) == *old
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use crate::model::features::{AtBirth, Protocol, at_birth, protocol_at_birth};
+use crate::model::mapping::MAX_COLUMN_ID;
 use crate::model::state::keys;
 use crate::model::text::{clean, list, shorten};
 use crate::model::types::Field;
@@ -36,6 +37,10 @@ impl Properties {
         sorted.sort_unstable();
         let (mut out, mut stamps) = (Self::default(), BTreeSet::new());
         for (key, value) in sorted {
+            // Counted anew with the ids of a new table's columns.
+            if key == MAX_COLUMN_ID {
+                continue;
+            }
             if let Some(namespace) = stamped.iter().find(|n| n.owns(key)) {
                 stamps.insert(namespace.as_str());
             } else if let Some(why) = why_not(key, value) {
@@ -95,8 +100,12 @@ pub(super) fn features_left_out(
     let names: Vec<&String> = lost.into_iter().collect();
     (!names.is_empty()).then(|| {
         format!(
-            "table feature {} is left out: a new table gets the oldest protocol that will do; see `enable_features`",
-            list(&names)
+            "of the table's features {} left out: a new table gets the oldest protocol that will do, and more by \
+             `enable_features`",
+            match names.as_slice() {
+                [one] => format!("{} is", list(&[one])),
+                more => format!("{} are", list(more)),
+            }
         )
     })
 }
