@@ -9,6 +9,7 @@ mod config;
 mod context;
 mod doctor;
 mod history;
+mod kind;
 mod log;
 mod new;
 mod output;
@@ -95,6 +96,7 @@ async fn dispatch(
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
         Command::Doctor(args) => doctor::run(global, &args, output).await,
         Command::New(args) => new::run(global, &args, output),
+        Command::Kind { command } => kind::run(global, &command, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "delta-migrate", &mut script);
