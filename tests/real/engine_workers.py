@@ -223,6 +223,13 @@ class DuckDB(Engine):
         names = [r[0] for r in db.execute("DESCRIBE SELECT * FROM t").fetchall()]
         db.execute("INSERT INTO t SELECT " + ", ".join(f'"{n}"' if n in known else "NULL" for n in names) + " FROM b")
 
+    def reversed(self, path, rows):
+        """An INSERT that names two columns of one type the other way round than the table has them."""
+        names = rows.schema.names
+        i, j = names.index("extra_2"), names.index("extra_4")
+        names[i], names[j] = names[j], names[i]
+        self.append(path, rows.select(names))
+
     def hold(self, path):
         """A transaction that has seen the table."""
         self.held = self.connect(path)
