@@ -116,6 +116,7 @@ impl Migrator {
             release: concat!("delta-migrate ", env!("CARGO_PKG_VERSION")).to_owned(),
             policy: StartupPolicy::default(),
             budget: Duration::from_secs(60),
+            lock: None,
         }
     }
 
