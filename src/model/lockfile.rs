@@ -127,7 +127,7 @@ impl Lockfile {
 impl fmt::Display for Lockfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file: _, kinds, findings: _ } = self;
-        write!(f, "{HEADER}{SCHEME_LINE} {SCHEME} (kind, version, digest, description)\n")?;
+        writeln!(f, "{HEADER}{SCHEME_LINE} {SCHEME} (kind, version, digest, description)")?;
         for (kind, lines) in kinds {
             f.write_char('\n')?;
             for (version, Line { digest, description, number: _, rivals: _ }) in lines {

@@ -110,6 +110,11 @@ impl One<'_> {
             (_, None) => {}
         }
         let chain: Vec<Frozen> = chain.collect();
+        let gapless = (1..).zip(&migrations).all(|(n, (frozen, _))| frozen.version.get() == n);
+        if !gapless {
+            // A finding by itself; what became of the migration whose line is lost can't be told.
+            return;
+        }
         for fate in fates(&migrations, &chain) {
             match fate {
                 Fate::Kept { was, is } => verified.mended |= was.0.description != is.description,

@@ -63,16 +63,15 @@ pub(super) fn fates<'a>(locked: &'a [Locked], chain: &'a [Frozen]) -> Vec<Fate<'
         if let Some(at) = new.iter().position(|is: &&Frozen| is.digest == was.0.digest) {
             fates.push(Fate::Moved { was, is: new.remove(at) });
         } else {
-            let next = common.iter().map(|(a, b)| (&locked[*a], &chain[*b]));
+            let mut kept = common.iter().map(|(a, b)| (&locked[*a], &chain[*b]));
             let next =
-                next.filter(|(other, is)| other.0.version > was.0.version && other.0.version != is.version);
-            fates.push(Fate::Removed { was, next: next.map(|(_, is)| is).next() });
+                kept.find(|(other, is)| other.0.version > was.0.version && other.0.version != is.version);
+            fates.push(Fate::Removed { was, next: next.map(|(_, is)| is) });
         }
     }
     for is in new {
-        let after = common.iter().map(|(a, b)| (&locked[*a], &chain[*b]));
-        let pushed = after.filter(|(_, other)| other.version > is.version).next();
-        fates.push(match pushed {
+        let mut kept = common.iter().map(|(a, b)| (&locked[*a], &chain[*b]));
+        fates.push(match kept.find(|(_, other)| other.version > is.version) {
             Some((was, before)) => Fate::Inserted { is, before, was },
             None => Fate::Pending(is),
         });
