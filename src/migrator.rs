@@ -137,6 +137,12 @@ impl Migrator {
         self.kinds.keys().map(String::as_str)
     }
 
+    /// The kinds, by name.
+    #[cfg(feature = "cli")]
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.values()
+    }
+
     /// A kind by its name.
     ///
     /// # Errors
