@@ -116,6 +116,7 @@ impl Migrator {
             release: concat!("delta-migrate ", env!("CARGO_PKG_VERSION")).to_owned(),
             policy: StartupPolicy::default(),
             budget: Duration::from_secs(60),
+            lock: None,
         }
     }
 
@@ -134,6 +135,12 @@ impl Migrator {
     /// The kinds' names in alphabetical order.
     pub fn kind_names(&self) -> impl Iterator<Item = &str> {
         self.kinds.keys().map(String::as_str)
+    }
+
+    /// The kinds, by name.
+    #[cfg(feature = "cli")]
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.values()
     }
 
     /// A kind by its name.

@@ -11,7 +11,7 @@ use super::args::{ApplyArgs, Global};
 use super::context::Context;
 use super::output::Output;
 use super::running::{Running, stores};
-use super::{Exit, plan};
+use super::{Exit, frozen, plan};
 use crate::catalog::{Found, Source, TableList, Trust};
 use crate::delta::location;
 use crate::error::{Error, ErrorCode, Stage};
@@ -25,7 +25,9 @@ pub(crate) async fn run(
     own: Option<Migrator>,
     output: &Output,
 ) -> Result<Exit, Error> {
+    let has_own = own.is_some();
     let context = Context::load(global, own, Some(Duration::from_secs(args.timeout)))?;
+    frozen::check(global, has_own, &context)?;
     if let Some(file) = &args.plan {
         return saved(&context, file, args, output).await;
     }

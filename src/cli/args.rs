@@ -25,11 +25,13 @@ pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
   delta-migrate history data/facts               who migrated it, when
   delta-migrate new facts                        a kind file to begin with
   delta-migrate kind from-table data/facts       the kind file that recreates a table
+  delta-migrate lock                             freeze the migrations that ship
+  delta-migrate validate                         the CI step: what has shipped is as it was
   delta-migrate doctor s3://lake/bronze          can tables be migrated there?
 
 Exit codes:
   0  all fine (a table that a newer release migrated is fine)
-  1  a table was refused or failed
+  1  a table was refused or failed, or `validate` found something
   2  usage, configuration, or kind files that can't be used
   3  `status --check` found something pending, and nothing worse"
 )]
@@ -75,6 +77,10 @@ pub(crate) struct Global {
     /// Kind file to use, in place of the configuration's folder; may be given several times
     #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
     pub(crate) kind_file: Vec<PathBuf>,
+
+    /// Lock file, in place of migrations.lock beside the configuration (or here, if there is none)
+    #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
+    pub(crate) lock_file: Option<PathBuf>,
 
     /// Kind of the tables on the command line, where it can't be told otherwise
     #[arg(long, global = true, help_heading = "Global options", value_name = "KIND")]
@@ -168,6 +174,28 @@ Delta tables and VACUUM pass over, and are removed again, after a failure and Ct
 
 Exit codes: 0 all fine, 1 the store failed a check, 2 URI, options or configuration can't be used.")]
     Doctor(DoctorArgs),
+
+    /// Freeze what ships: append every migration that is not in migrations.lock yet
+    #[command(after_help = "Examples:
+  delta-migrate lock                  with each release, before it ships; commit the file
+  delta-migrate lock --check          exit 1 if there is something to append
+
+The file only grows. If what is in it differs from the kind files, nothing is written, and the
+findings are those of `validate`. A migration that no release and no table ever had is taken back
+by deleting its line by hand.")]
+    Lock(LockArgs),
+
+    /// Check that what has shipped is as it was, and what older releases would do; needs no table
+    #[command(after_help = "Examples:
+  delta-migrate validate              for every change; migrations that are not locked yet are fine
+  delta-migrate validate --locked     for a release: everything must be locked
+  delta-migrate validate --explain    with what an older release would do after each migration
+  delta-migrate validate --format json | jq '.findings[] | {code, file, line}'
+
+It needs no table, no network and no credentials.
+
+Exit codes: 0 all fine, 1 something was found, 2 the kind files or the configuration can't be used.")]
+    Validate(ValidateArgs),
 
     /// Write a kind file to begin with
     #[command(after_help = "Example:
@@ -352,4 +380,22 @@ pub(crate) struct NewArgs {
     /// Name of the kind
     #[arg(value_name = "KIND")]
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// Write nothing; exit with 1 if the lock file is not up to date
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Everything must be locked: a missing lock file, or a migration that it lacks, is a finding too
+    #[arg(long)]
+    pub(crate) locked: bool,
+
+    /// Show what an older release would do after each migration
+    #[arg(long)]
+    pub(crate) explain: bool,
 }

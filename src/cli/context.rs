@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::args::{Global, Tables};
 use super::config::{self, Config};
+use super::kinds::read_kinds;
 use super::sources;
 use crate::catalog::{Access, Found, Source, TableList, Trust};
 use crate::delta::location::{self, Location, shown};
@@ -34,7 +35,7 @@ pub(crate) struct One {
     pub(crate) location: Location,
 }
 
-const CONFIG_FILE: &str = "delta-migrate.toml";
+pub(crate) const CONFIG_FILE: &str = "delta-migrate.toml";
 
 impl Context {
     /// Reads configuration and kinds, as far as the arguments do not stand in for them.
@@ -330,51 +331,4 @@ fn stock_migrator(global: &Global, config: Option<&Config>) -> Result<Migrator, 
         builder = builder.kind(kind);
     }
     builder.build()
-}
-
-/// All kind files; the mistakes of all of them are reported together.
-fn read_kinds(global: &Global, config: Option<&Config>) -> Result<Vec<Kind>, Error> {
-    let files = match (global.kind_file.as_slice(), config) {
-        ([], Some(config)) => kind_files(&config.kinds)?,
-        (files, _) => files.to_vec(),
-    };
-    let (mut kinds, mut mistakes) = (Vec::new(), Vec::new());
-    for file in &files {
-        let name = file.display().to_string();
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) => {
-                mistakes.push(format!("kind file `{name}` can't be read: {error}"));
-                continue;
-            }
-        };
-        match Kind::from_toml_file(&text, &name) {
-            Ok(kind) => kinds.push(kind),
-            Err(error) => mistakes.push(error.message().to_owned()),
-        }
-    }
-    if mistakes.is_empty() { Ok(kinds) } else { Err(Error::usage(mistakes.join("\n"))) }
-}
-
-fn kind_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let wrong = |e: std::io::Error| {
-        Error::usage(format!("the folder of kind files `{}` can't be read", folder.display()))
-            .with_hint("set `kinds` in the configuration, or make a first one with `delta-migrate new KIND`")
-            .with_source(e)
-    };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        // Editors and file systems keep hidden copies beside a file.
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-        if path.extension().is_some_and(|e| e == "toml") && !hidden {
-            files.push(path);
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(Error::usage(format!("there is no kind file in `{}`", folder.display()))
-            .with_hint("make one with `delta-migrate new KIND`"));
-    }
-    Ok(files)
 }

@@ -8,8 +8,11 @@ mod by_hand;
 mod config;
 mod context;
 mod doctor;
+mod frozen;
 mod history;
 mod kind;
+mod kinds;
+mod lock;
 mod log;
 mod new;
 mod output;
@@ -18,6 +21,7 @@ mod progress;
 mod running;
 mod sources;
 mod status;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -95,6 +99,8 @@ async fn dispatch(
         Command::Baseline(args) => by_hand::baseline(global, &args, own, output).await,
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
         Command::Doctor(args) => doctor::run(global, &args, output).await,
+        Command::Lock(args) => lock::run(global, &args, own, output),
+        Command::Validate(args) => validate::run(global, &args, own, output),
         Command::New(args) => new::run(global, &args, output),
         Command::Kind { command } => kind::run(global, &command, output).await,
         Command::Completions { shell } => {

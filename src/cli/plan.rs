@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Exit;
 use super::args::{Global, PlanArgs, Tables};
 use super::context::Context;
+use super::frozen;
 use super::output::Output;
 use super::running::{Running, stores};
 use crate::error::Error;
@@ -25,7 +26,9 @@ pub(crate) async fn run(
     own: Option<Migrator>,
     output: &Output,
 ) -> Result<Exit, Error> {
+    let has_own = own.is_some();
     let context = Context::load(global, own, None)?;
+    frozen::warn(global, has_own, &context, output);
     let out = args.out.as_deref();
     let (exit, plans) = show("plan", &context, &args.tables, target(args.target), out, output).await?;
     if let Some(file) = out {

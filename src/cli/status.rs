@@ -3,6 +3,7 @@
 use super::Exit;
 use super::args::{Global, StatusArgs};
 use super::context::Context;
+use super::frozen;
 use super::output::Output;
 use super::running::{Running, stores};
 use crate::error::Error;
@@ -14,7 +15,9 @@ pub(crate) async fn run(
     own: Option<Migrator>,
     output: &Output,
 ) -> Result<Exit, Error> {
+    let has_own = own.is_some();
     let context = Context::load(global, own, None)?;
+    frozen::warn(global, has_own, &context, output);
     let stores = stores(&args.tables);
     let sources = context.sources(&args.tables, &stores)?;
     let running = Running::new("status", context.migrator(), stores, sources, &args.tables, output)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
 use crate::model::kind::Kind;
+use crate::model::lockfile::{self, LOCK_FILE, Lockfile};
 use crate::model::version::Namespace;
 
 /// Settings of a [`Migrator`].
@@ -17,6 +18,7 @@ pub struct MigratorBuilder {
     pub(super) release: String,
     pub(super) policy: StartupPolicy,
     pub(super) budget: Duration,
+    pub(super) lock: Option<String>,
 }
 
 impl MigratorBuilder {
@@ -45,13 +47,42 @@ impl MigratorBuilder {
         self
     }
 
+    /// The text of the lock file that `delta-migrate lock` wrote, for a program that brings its kinds
+    /// along: [`MigratorBuilder::build`] refuses kinds whose shipped migrations were edited, moved or
+    /// removed. Migrations that are not in the lock yet are fine, and so are kinds of the lock that
+    /// this migrator does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::{ErrorCode, Kind, Migration, Migrator, Namespace};
+    ///
+    /// # let lock = "facts base 4b1c3b1b\nfacts 1 00000000 detail of a row\n";
+    /// # /*
+    /// let lock = include_str!("../migrations.lock");
+    /// # */
+    /// let facts = Kind::builder("facts")
+    ///     .column("app_id", "string")
+    ///     .migration(Migration::builder("detail of a row").add_column("detail", "string"));
+    /// let built = Migrator::builder(Namespace::new("my_sink")?).kind(facts.build()?).lock(lock).build();
+    ///
+    /// // Somebody edited what has shipped.
+    /// let error = built.unwrap_err();
+    /// assert_eq!(error.code(), ErrorCode::Usage);
+    /// assert!(error.message().contains("edited_migration: migration 1 of kind `facts`"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lock(mut self, text: impl Into<String>) -> Self {
+        self.lock = Some(text.into());
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
-    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace, or
-    /// a release of more than 64 characters.
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace,
+    /// a release of more than 64 characters, or a lock that is no prefix of the kinds.
     pub fn build(self) -> Result<Migrator, Error> {
-        let Self { namespace, kinds, release, policy, budget } = self;
+        let Self { namespace, kinds, release, policy, budget, lock } = self;
         if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
             return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
         }
@@ -67,6 +98,10 @@ impl MigratorBuilder {
             if let Some(other) = by_name.insert(kind.name().to_owned(), kind) {
                 return Err(Error::usage(format!("there are two kinds named `{}`", other.name())));
             }
+        }
+        if let Some(lock) = lock {
+            let lock = Lockfile::parse(&lock, LOCK_FILE);
+            lock.verify(by_name.values(), lockfile::Kinds::Some).into_result()?;
         }
         Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
     }

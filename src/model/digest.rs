@@ -15,7 +15,13 @@ use super::types::{DataType, Field};
 use super::version::SchemaVersion;
 
 /// The encoding that this crate writes.
-const SCHEME: &str = "1";
+pub(crate) const SCHEME: &str = "1";
+
+/// Whether a text can be one part of a chain's digest.
+pub(crate) fn is_part(text: &str) -> bool {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == 8 && text.bytes().all(hex)
+}
 
 /// The digest of a chain up to a version: the base shape's, then one a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +34,11 @@ impl ChainDigest {
         Self([base(kind)].into_iter().chain(migrations.map(migration)).collect())
     }
 
+    /// The parts: the base shape's digest at 0, then migration n's at n.
+    pub(crate) fn parts(&self) -> &[String] {
+        &self.0
+    }
+
     /// Reads a stamp. `Ok(None)` for an encoding of a later release, which can't be compared.
     pub(crate) fn from_stamp(text: &str) -> Result<Option<Self>, ()> {
         let (scheme, rest) = text.split_once(':').ok_or(())?;
@@ -38,9 +49,7 @@ impl ChainDigest {
             return Ok(None);
         }
         let parts: Vec<String> = rest.split(',').map(str::to_owned).collect();
-        let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        let fine = parts.iter().all(|p| p.len() == 8 && p.bytes().all(hex));
-        if fine { Ok(Some(Self(parts))) } else { Err(()) }
+        if parts.iter().all(|p| is_part(p)) { Ok(Some(Self(parts))) } else { Err(()) }
     }
 
     /// The first position at which two chains differ as far as both go: 0 is the base shape,

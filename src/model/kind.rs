@@ -1,11 +1,13 @@
 //! Kinds: a table type's base shape and its chain of migrations.
 
 mod build;
+mod origin;
 mod shape;
 
 use indexmap::IndexMap;
 
-pub(crate) use build::{Place, Problem, WAYS_OUT, build, nearest};
+pub(crate) use build::{Place, Problem, WAYS_OUT, build, is_kind_name, nearest};
+pub(crate) use origin::Origin;
 pub(crate) use shape::Shape;
 
 use super::migration::{ColumnDraft, Migration, MigrationBuilder, Step};
@@ -66,7 +68,7 @@ impl Adopt {
 /// assert_eq!(facts.newest().get(), 1);
 /// # Ok::<(), delta_migrate::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Kind {
     name: String,
     description: Option<String>,
@@ -76,6 +78,33 @@ pub struct Kind {
     properties: IndexMap<String, String>,
     adopt: Adopt,
     migrations: Vec<Migration>,
+    /// Where it was read from.
+    origin: Origin,
+}
+
+/// Two kinds are the same if they do the same, wherever they were read from.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            name,
+            description,
+            partition_by,
+            identified_by,
+            columns,
+            properties,
+            adopt,
+            migrations,
+            origin: _,
+        } = self;
+        *name == other.name
+            && *description == other.description
+            && *partition_by == other.partition_by
+            && *identified_by == other.identified_by
+            && *columns == other.columns
+            && *properties == other.properties
+            && *adopt == other.adopt
+            && *migrations == other.migrations
+    }
 }
 
 impl Kind {
@@ -135,6 +164,17 @@ impl Kind {
     /// The same kind as an older release knew it: the chain cut after `version`.
     pub fn cut_at(mut self, version: SchemaVersion) -> Self {
         self.migrations.truncate(version.index());
+        self
+    }
+
+    /// Where it was read from.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The same kind, with the places in the file that it was read from.
+    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
         self
     }
 

@@ -35,6 +35,10 @@ pub(crate) fn read(text: &str, file: &str) -> Result<Kind, Error> {
     let draft = reader.kind(&root);
     let Reader { mut walk, places } = reader;
     let built = build(draft).map_err(|problems| places.report(problems, &mut walk));
+    let built = built.map(|kind| {
+        let origin = places.origin(file, kind.migrations().len(), &walk);
+        kind.with_origin(origin)
+    });
     match (built, walk.into_error(file)) {
         (Ok(kind), None) => Ok(kind),
         (_, Some(error)) => Err(error),

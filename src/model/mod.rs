@@ -2,13 +2,17 @@
 
 pub(crate) mod assess;
 pub(crate) mod checksum;
+#[cfg(feature = "cli")]
+pub(crate) mod consequences;
 pub(crate) mod digest;
 pub(crate) mod entry;
 pub(crate) mod evolve;
 pub(crate) mod features;
+pub(crate) mod finding;
 pub(crate) mod history;
 pub(crate) mod kind;
 pub(crate) mod kind_file;
+pub(crate) mod lockfile;
 pub(crate) mod mapping;
 pub(crate) mod migration;
 pub(crate) mod path;

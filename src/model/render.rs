@@ -13,10 +13,10 @@ use super::text;
 pub(crate) struct Palette {
     good: &'static str,
     pending: &'static str,
-    bad: &'static str,
-    dim: &'static str,
+    pub(crate) bad: &'static str,
+    pub(crate) dim: &'static str,
     bold: &'static str,
-    reset: &'static str,
+    pub(crate) reset: &'static str,
 }
 
 impl Palette {

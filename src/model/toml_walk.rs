@@ -312,6 +312,11 @@ impl<'t> Walk<'t> {
         Some(span.start + quotes)
     }
 
+    /// The line of a byte offset, from 1.
+    pub(crate) fn line(&self, at: usize) -> usize {
+        self.position(at).0
+    }
+
     /// Line and column of a byte offset, both from 1; columns count characters.
     fn position(&self, at: usize) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary(at)];

@@ -8,6 +8,7 @@ mod batch;
 mod cases;
 mod command;
 mod features;
+mod lock;
 mod migrate;
 mod plans;
 mod purity;

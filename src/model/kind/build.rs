@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 pub(crate) use steps::WAYS_OUT;
 
-use super::{Kind, KindBuilder, Shape};
+use super::{Kind, KindBuilder, Origin, Shape};
 use crate::model::path::ColumnPath;
 use crate::model::types::{DataType, Field, Primitive, Target, find, parse_type, resolve, same_name};
 
@@ -163,6 +163,7 @@ pub(crate) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
         properties: unique_map(&mut check, &Place::of(&["properties"]), draft.properties),
         adopt: draft.adopt,
         migrations: Vec::new(),
+        origin: Origin::default(),
     };
     let mut shape = Shape::base(&kind);
     for (index, migration) in draft.migrations.into_iter().enumerate() {
@@ -172,12 +173,17 @@ pub(crate) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
     if check.problems.is_empty() { Ok(kind) } else { Err(check.problems) }
 }
 
+/// Whether a text can be the name of a kind.
+pub(crate) fn is_kind_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.len()) && name.chars().all(allowed)
+}
+
 fn check_name(check: &mut Check, name: &str) {
     let place = Place::of(&["kind"]);
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() {
         check.add(&place, "the kind has no name", "wanted `kind = \"facts\"`");
-    } else if name.len() > 64 || !name.chars().all(allowed) {
+    } else if !is_kind_name(name) {
         check.add(
             &place,
             format!("`{name}` is no name of a kind"),

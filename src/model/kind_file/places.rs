@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::kind::{Place, Problem};
+use crate::model::kind::{Origin, Place, Problem};
 use crate::model::toml_walk::{Value, Walk};
 
 /// Where everything that was read stands, and what is known to be wrong.
@@ -43,6 +43,18 @@ impl Places {
             if !follows && !self.spoiled.contains(&problem.place) {
                 walk.mistake(self.locate(&problem), &problem.found, &problem.wanted);
             }
+        }
+    }
+
+    /// The lines at which the base shape and each migration begin.
+    pub(super) fn origin(&self, file: &str, migrations: usize, walk: &Walk<'_>) -> Origin {
+        let line = |parts: &[&str]| Some(walk.line(self.spots.get(&Place::of(parts))?.at));
+        Origin {
+            file: Some(file.to_owned()),
+            base: line(&["columns"]).or_else(|| line(&["kind"])),
+            migrations: (0..migrations)
+                .map(|i| line(&["migrations", &i.to_string()]).unwrap_or_default())
+                .collect(),
         }
     }
 

@@ -15,6 +15,7 @@ fn a_mistyped_name_beside_a_configuration_makes_no_table() {
     for kind in ["customers", "metrics"] {
         std::fs::remove_file(folder.join(format!("kinds/{kind}.toml"))).unwrap();
     }
+    std::fs::remove_file(folder.join("migrations.lock")).unwrap();
     std::fs::write(
         folder.join("delta-migrate.toml"),
         "namespace = \"shop\"\n[[tables]]\nuri = \"tables/orders_us\"\nkind = \"orders\"\n",
