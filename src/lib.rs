@@ -240,6 +240,8 @@
 //! | `model::kind`, `model::migration` | kinds and migrations, their builders and checks; the shape at a version |
 //! | `model::kind_file`, `model::toml_walk` | TOML to kinds, with the place of every mistake |
 //! | `model::digest` | canonical bytes of what a chain does |
+//! | `model::lockfile`, `model::finding` | what has shipped, and what became of it |
+//! | `model::consequences` | what a release that does not know a migration would do |
 //! | `model::state`, `model::history` | what a table says: metadata, stamps, its own record |
 //! | `model::features` | table features: what each asks of a commit, refused, needed at birth |
 //! | `model::mapping` | ids and physical names of new fields under column mapping |
