@@ -262,6 +262,7 @@ mod batch;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compat;
 mod delta;
 mod error;
 mod migrator;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::compat_args::CompatCommand;
+
 /// Carries Delta tables through append-only chains of schema migrations, each in one atomic
 /// metadata commit, while others keep writing.
 #[derive(Debug, Parser)]
@@ -24,7 +26,7 @@ use clap_complete::Shell;
 
 Exit codes:
   0  all fine (a table that a newer release migrated is fine)
-  1  a table was refused or failed
+  1  a table was refused or failed, or `compat check` found something
   2  usage, configuration, or kind files that can't be used
   3  `status --check` found something pending, and nothing worse"
 )]
@@ -168,6 +170,10 @@ Exit codes: 0 all fine, 1 the store failed a check, 2 URI, options or configurat
     #[command(after_help = "Example:
   delta-migrate new facts             writes kinds/facts.toml (or into the configuration's folder)")]
     New(NewArgs),
+
+    /// Keep what each release wrote, and check that today's code still carries it
+    #[command(subcommand)]
+    Compat(CompatCommand),
 
     /// Print a completion script for a shell
     #[command(after_help = "Example:

@@ -317,6 +317,25 @@ pub(crate) fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Con
     config::parse(&text, &file, folder, &|name| std::env::var(name).ok()).map(Some)
 }
 
+/// The texts of the kind files by their names.
+pub(crate) fn kind_texts(
+    global: &Global,
+    config: Option<&Config>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let files = match (global.kind_file.as_slice(), config) {
+        ([], None) => Vec::new(),
+        ([], Some(config)) => kind_files(&config.kinds)?,
+        (files, _) => files.to_vec(),
+    };
+    let read = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file);
+        let text =
+            text.map_err(|e| Error::usage(format!("`{}` can't be read", file.display())).with_source(e));
+        Ok((file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text?))
+    };
+    files.iter().map(read).collect()
+}
+
 fn stock_migrator(global: &Global, config: Option<&Config>) -> Result<Migrator, Error> {
     let namespace = match (&global.namespace, config) {
         (Some(name), _) => Namespace::new(name).map_err(|e| Error::usage(e.to_string()))?,

@@ -5,6 +5,8 @@
 mod apply;
 mod args;
 mod by_hand;
+mod compat;
+mod compat_args;
 mod config;
 mod context;
 mod doctor;
@@ -95,6 +97,7 @@ async fn dispatch(
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
         Command::Doctor(args) => doctor::run(global, &args, output).await,
         Command::New(args) => new::run(global, &args, output),
+        Command::Compat(command) => compat::run(global, command, own, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "delta-migrate", &mut script);

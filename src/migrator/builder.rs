@@ -1,9 +1,10 @@
 //! The settings of a migrator.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::moments::Moments;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
 use crate::model::kind::Kind;
@@ -17,6 +18,7 @@ pub struct MigratorBuilder {
     pub(super) release: String,
     pub(super) policy: StartupPolicy,
     pub(super) budget: Duration,
+    pub(super) moments: Arc<dyn Moments>,
 }
 
 impl MigratorBuilder {
@@ -45,13 +47,19 @@ impl MigratorBuilder {
         self
     }
 
+    /// Where times and ids come from.
+    pub(crate) fn moments(mut self, moments: Arc<dyn Moments>) -> Self {
+        self.moments = moments;
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace, or
     /// a release of more than 64 characters.
     pub fn build(self) -> Result<Migrator, Error> {
-        let Self { namespace, kinds, release, policy, budget } = self;
+        let Self { namespace, kinds, release, policy, budget, moments } = self;
         if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
             return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
         }
@@ -68,6 +76,7 @@ impl MigratorBuilder {
                 return Err(Error::usage(format!("there are two kinds named `{}`", other.name())));
             }
         }
-        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
+        let warned = Mutex::default();
+        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, moments, warned })
     }
 }

@@ -15,7 +15,7 @@ use super::types::{DataType, Field};
 use super::version::SchemaVersion;
 
 /// The encoding that this crate writes.
-const SCHEME: &str = "1";
+pub(crate) const SCHEME: &str = "1";
 
 /// The digest of a chain up to a version: the base shape's, then one a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
