@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::unreadable;
 use crate::error::Error;
-use crate::model::types::{DataType, Primitive, parse_type};
+use crate::model::types::{DataType, Field, Primitive, find, parse_type};
 
 /// A column or a field of a struct.
 #[derive(Debug, Clone)]
@@ -136,4 +136,58 @@ pub(super) fn grown(columns: &[Column], row: &Value) -> Value {
 /// A row of a data file as the table shows it.
 pub(super) fn shown(columns: &[Column], stored: &Value) -> Value {
     renamed(columns, stored, |c| &c.physical, |c| &c.name)
+}
+
+/// What an older release knows of a table: all columns but those that came later.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    old: Vec<Field>,
+    new: Vec<Field>,
+}
+
+impl Known {
+    /// The columns of an older and of the newest shape of a kind.
+    pub(super) fn new(old: Vec<Field>, new: Vec<Field>) -> Self {
+        Self { old, new }
+    }
+
+    /// The columns that such a release writes.
+    pub(super) fn of(&self, columns: &[Column]) -> Vec<Column> {
+        pruned(columns, &self.old, &self.new)
+    }
+}
+
+fn pruned(columns: &[Column], old: &[Field], new: &[Field]) -> Vec<Column> {
+    let prune = |column: &Column| match (find(old, &column.name), find(new, &column.name)) {
+        (Some(old), Some(new)) => {
+            let data_type = pruned_type(&column.data_type, &old.data_type, &new.data_type);
+            Some(Column { data_type, ..column.clone() })
+        }
+        (None, Some(_)) => None,
+        // A column of no release of the kind: who appends to the table knows it.
+        (_, None) => Some(column.clone()),
+    };
+    columns.iter().filter_map(prune).collect()
+}
+
+fn pruned_type(data_type: &Type, old: &DataType, new: &DataType) -> Type {
+    let part = |column: &Column, old: &DataType, new: &DataType| {
+        Box::new(Column { data_type: pruned_type(&column.data_type, old, new), ..column.clone() })
+    };
+    match (data_type, old, new) {
+        (Type::Struct(fields), DataType::Struct(old), DataType::Struct(new)) => {
+            Type::Struct(pruned(fields, old, new))
+        }
+        (
+            Type::Array(element),
+            DataType::Array { element: old, .. },
+            DataType::Array { element: new, .. },
+        ) => Type::Array(part(element, old, new)),
+        (
+            Type::Map(key, value),
+            DataType::Map { key: old_key, value: old, .. },
+            DataType::Map { key: new_key, value: new, .. },
+        ) => Type::Map(part(key, old_key, new_key), part(value, old, new)),
+        _ => data_type.clone(),
+    }
 }

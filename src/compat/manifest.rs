@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, Options, files, rows};
+use super::{Finding, Options, files};
 use crate::error::Error;
 use crate::model::digest::{self, ChainDigest};
 use crate::model::kind::Kind;
@@ -190,46 +190,58 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Compares every file with its hash; each that was changed, is missing, or was put in is told.
-    pub(super) fn verify(&self, folder: &Path, release: &str) -> Result<Vec<Finding>, Error> {
-        let hint = "a corpus is never changed: take the file back out of version control as it was committed";
-        let mut findings = Vec::new();
-        let mut found = files::below(folder)?;
-        let mut tell = |path: &str, was: String, now: String| {
-            findings.push(Finding::new(format!("{release}/{path}"), now, was, hint));
-        };
-        let mut compare = |path: &str, size: Option<u64>, sha256: &str| -> Result<(), Error> {
-            let Some(at) = found.remove(path) else {
-                tell(path, "a file".to_owned(), "no file".to_owned());
-                return Ok(());
-            };
-            let bytes = files::read(&at)?;
-            let now = files::sha256(&bytes);
-            if now != sha256 {
-                let of = |size: u64, hash: &str| format!("{size} bytes, sha256 {hash}");
-                let was = size.map_or_else(|| format!("sha256 {sha256}"), |size| of(size, sha256));
-                tell(path, was, of(bytes.len() as u64, &now));
-            }
-            Ok(())
-        };
-        for FileEntry { path, size, sha256 } in &self.files {
-            compare(path, Some(*size), sha256)?;
+    /// Compares the manifest with its own hash, before it is believed.
+    pub(super) fn verify_seal(folder: &Path, release: &str) -> Result<Vec<Finding>, Error> {
+        let manifest = folder.join(MANIFEST);
+        if !manifest.is_file() {
+            return Err(Error::usage(format!("there is no corpus in `{}`", folder.display())).with_hint(
+                "name a folder that `compat generate` wrote; it is complete once it has a manifest.json",
+            ));
         }
         let seal = files::read(&folder.join(SEAL)).unwrap_or_default();
-        let seal = String::from_utf8_lossy(&seal).into_owned();
-        match seal.strip_suffix(&format!("  {MANIFEST}\n")).filter(|hash| rows::unhex(hash).is_some()) {
-            Some(hash) => compare(MANIFEST, None, hash)?,
-            None => {
-                let now =
-                    if seal.is_empty() { "no such file".to_owned() } else { "something else".to_owned() };
-                tell(SEAL, format!("the sha256 of {MANIFEST}"), now);
+        let now = format!("{}  {MANIFEST}\n", files::sha256(&files::read(&manifest)?));
+        if seal == now.as_bytes() {
+            return Ok(Vec::new());
+        }
+        let text = String::from_utf8_lossy(&seal).trim_end().to_owned();
+        let is_hash = |t: &str| t.split_once("  ").is_some_and(|(h, n)| h.len() == 64 && n == MANIFEST);
+        // One of the two was changed, and which can't be told from the two alone.
+        Ok(vec![match is_hash(&text) {
+            true => changed(release, MANIFEST, &format!("what {SEAL} says, {text}"), now.trim_end()),
+            false => changed(release, SEAL, now.trim_end(), if text.is_empty() { "no hash" } else { &text }),
+        }])
+    }
+
+    /// Compares every file with its hash; each that was changed, is missing, or was put in is told.
+    pub(super) fn verify(&self, folder: &Path, release: &str) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        let mut found = files::below(folder)?;
+        let mut tell = |path: &str, was: &str, now: &str| findings.push(changed(release, path, was, now));
+        for FileEntry { path, size, sha256 } in &self.files {
+            let Some(at) = found.remove(path) else {
+                tell(path, "a file", "no file");
+                continue;
+            };
+            let bytes = files::read(&at)?;
+            let (was, now) = (told(*size, sha256), told(bytes.len() as u64, &files::sha256(&bytes)));
+            if was != now {
+                tell(path, &was, &now);
             }
         }
         found.remove(MANIFEST);
         found.remove(SEAL);
         for path in found.keys() {
-            tell(path, "no file".to_owned(), "a file".to_owned());
+            tell(path, "no file", "a file");
         }
         Ok(findings)
     }
+}
+
+fn told(size: u64, sha256: &str) -> String {
+    format!("{size} bytes, sha256 {sha256}")
+}
+
+fn changed(release: &str, path: &str, was: &str, now: &str) -> Finding {
+    let hint = "a corpus is never changed: take the file back out of version control as it was committed";
+    Finding::new(format!("{release}/{path}"), now, was, hint)
 }

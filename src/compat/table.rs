@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use deltalake::DeltaTable;
 use serde_json::{Map, Value, json};
 
-use super::columns::{Column, Type, columns, grown, shown};
+use super::columns::{Column, Known, Type, columns, grown, shown};
 use super::moments::Fixed;
 use super::{files, parquet, rows, unreadable};
 use crate::delta::location::Location;
@@ -105,21 +105,24 @@ impl Table {
         }
     }
 
-    /// Appends one row, of the named columns alone where a writer knows no others. Gives the row as
-    /// the table shows it from then on; none, and nothing appended, where the table has a required
-    /// column whose type is not written here.
+    /// Appends one row, of the known columns alone where a writer knows no others. Gives the row as
+    /// the table shows it from then on; none, and nothing appended, where there is no column to write,
+    /// or a required one whose type is not written here.
     pub(super) fn append(
         &self,
         number: u32,
-        known: Option<&[String]>,
+        known: Option<&Known>,
         moments: &Fixed,
     ) -> Result<Option<Value>, Error> {
         let log = self.log()?;
         let all = log.columns()?;
-        let knows = |c: &&Column| known.is_none_or(|known| known.contains(&c.name));
-        let written: Vec<Column> = all.iter().filter(knows).cloned().collect();
+        let written = known.map_or_else(|| all.clone(), |known| known.of(&all));
         let Some(row) = rows::row(&written, number) else { return Ok(None) };
         let (by, data): (Vec<&Column>, Vec<&Column>) = written.iter().partition(|c| log.is_partition(c));
+        // A writer that knows no column of the table has nothing to write.
+        if !data.iter().any(|c| c.is_writable()) {
+            return Ok(None);
+        }
         let bytes = parquet::write(&data, &row)?;
         let path = format!("part-00000-{}-c000.parquet", moments.id());
         files::write(&self.folder.join(&path), &bytes)?;
