@@ -145,7 +145,7 @@ impl Lives<'_> {
         }
         self.planned(first, newest).await?;
         self.repaired(newest).await?;
-        self.to_be_refused(newest).await
+        self.refused(newest).await
     }
 
     fn begin(&self, name: &str, story: impl Into<String>) -> Life {
@@ -250,7 +250,7 @@ impl Lives<'_> {
         life.set_property(&self.maker.namespace.property(keys::MIN_VERSION), &FAR_FLOOR.to_string())
     }
 
-    async fn to_be_refused(&mut self, newest: u32) -> Result<(), Error> {
+    async fn refused(&mut self, newest: u32) -> Result<(), Error> {
         let mut life = self.grown("too_new", &[newest]).await?;
         life.story += "; its floor was raised beyond every chain";
         self.raise_floor(&life)?;

@@ -61,7 +61,7 @@ fn primitive_value(primitive: &Primitive, name: &str, seed: u64) -> Value {
         Primitive::Float => Value::from(signed as f64 + 0.5),
         Primitive::Double => Value::from(signed as f64 + 0.125),
         Primitive::Decimal(precision, scale) => Value::from(decimal(*precision, *scale, signed)),
-        Primitive::Boolean => Value::from(seed % 2 == 0),
+        Primitive::Boolean => Value::from(seed.is_multiple_of(2)),
         Primitive::Binary => Value::from(hex(format!("b{seed}").as_bytes())),
         Primitive::Date => Value::from(date(signed)),
         Primitive::Timestamp => Value::from(format!("{}Z", instant(seed))),
