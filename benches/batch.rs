@@ -63,7 +63,8 @@ async fn run(tables: usize) -> Result<()> {
         let migrator = Arc::new(migrator()?);
         let stores = Arc::new(Stores::new(usize::from(CONCURRENCY)));
         factory.clients.store(0, Ordering::Relaxed);
-        slow.requests.store(0, Ordering::Relaxed);
+        slow.counts.requests.store(0, Ordering::Relaxed);
+        slow.counts.waited.store(0, Ordering::Relaxed);
         let began = Instant::now();
         let watch = Arc::new(Watch::new(began));
         let walk = Walk::new(stores.clone(), "slow://lake/tables", Default::default())?;
@@ -72,18 +73,21 @@ async fn run(tables: usize) -> Result<()> {
             Batch::new(migrator, stores).source(walk).concurrency(CONCURRENCY).observer(watch.clone());
         let report = if apply { batch.apply().await } else { batch.status().await };
         let took = began.elapsed();
-        tell(name, &report, took, slow.requests.load(Ordering::Relaxed), &watch)?;
+        tell(name, &report, took, &slow.counts, &watch)?;
         println!("    clients made: {}", factory.clients.load(Ordering::Relaxed));
     }
     Ok(())
 }
 
-fn tell(name: &str, report: &BatchReport, took: Duration, requests: usize, watch: &Watch) -> Result<()> {
-    let least = LATENCY * u32::try_from(requests)? / u32::from(CONCURRENCY);
+fn tell(name: &str, report: &BatchReport, took: Duration, counts: &Counts, watch: &Watch) -> Result<()> {
+    let requests = counts.requests.load(Ordering::Relaxed);
+    let waited = Duration::from_micros(u64::try_from(counts.waited.load(Ordering::Relaxed))?);
+    let least = waited / u32::from(CONCURRENCY);
     println!("{name}: {}", report.summary);
     println!(
-        "    {:.2} s for {requests} requests, which take {:.2} s at best: {:.2} of the possible",
+        "    {:.2} s for {requests} requests of {:.2} ms, which take {:.2} s at best: {:.2} of the possible",
         took.as_secs_f64(),
+        waited.as_secs_f64() * 1000.0 / requests as f64,
         least.as_secs_f64(),
         least.as_secs_f64() / took.as_secs_f64()
     );
@@ -207,17 +211,34 @@ impl LogStoreFactory for Factory {
 #[derive(Debug)]
 struct Slow {
     inner: InMemory,
+    counts: Arc<Counts>,
+}
+
+/// How many requests there were, and for how many microseconds they waited in all.
+#[derive(Debug, Default)]
+struct Counts {
     requests: AtomicUsize,
+    waited: AtomicUsize,
+}
+
+impl Counts {
+    async fn wait(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        tokio::time::sleep(LATENCY).await;
+        // Timers are coarse: what was really waited counts.
+        let waited = usize::try_from(began.elapsed().as_micros()).unwrap_or(usize::MAX);
+        self.waited.fetch_add(waited, Ordering::Relaxed);
+    }
 }
 
 impl Slow {
     fn new(inner: InMemory) -> Self {
-        Self { inner, requests: AtomicUsize::new(0) }
+        Self { inner, counts: Arc::default() }
     }
 
     async fn wait(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        tokio::time::sleep(LATENCY).await;
+        self.counts.wait().await;
     }
 
     /// A listing takes its time once.
@@ -225,9 +246,9 @@ impl Slow {
         &self,
         list: BoxStream<'static, object_store::Result<ObjectMeta>>,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        let counts = self.counts.clone();
         let wait = async move {
-            tokio::time::sleep(LATENCY).await;
+            counts.wait().await;
             list
         };
         futures::stream::once(wait).flatten().boxed()

@@ -263,7 +263,7 @@ impl Batch {
             Ok(Opening::LeftOut { kind, reason }) => TableReport::left_out(&task.uri, &kind, reason),
             Ok(Opening::Job(job)) => {
                 let (kind, newest) = (job.kind.name().to_owned(), job.kind.newest());
-                let done = work(job).await;
+                let done = work(*job).await;
                 done.unwrap_or_else(|e| TableReport::of_error(&task.uri, &kind, Some(newest), &e))
             }
             Err(e) => TableReport::of_error(&task.uri, kind, newest, &e),

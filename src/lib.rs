@@ -254,12 +254,14 @@
 //! | `model::evolve`, `model::schema_edit` | steps applied to the schema's own JSON and the properties |
 //! | `model::entry`, `model::checksum` | a planned commit as the lines of a log entry; the checksum after it |
 //! | `model::saved_plan` | plans in files; what makes one stale |
+//! | `model::scaffold` | kind files and migrations written from tables and schemas that exist |
 //! | `model::report`, `model::render`, `model::text` | reports for programs, text for people |
 //! | `delta::location`, `delta::stores` | where a table lies, and its store; one client for many tables |
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
 //! | `delta::commit` | one entry at one version, and what became of it |
 //! | `delta::doctor` | what a store can and can't do |
+//! | `delta::arrow_schema` | Arrow schemas as Delta's columns |
 //! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `compat` | the tables of a release, kept: written, and checked with today's code |
@@ -294,5 +296,6 @@ pub use model::report::{
     BatchReport, ErrorReport, MigrationReport, Outcome, SourceReport, Summary, TableReport,
 };
 pub use model::saved_plan::{PlanFile, SavedPlan};
+pub use model::scaffold::NextMigration;
 pub use model::state::InvalidStamp;
 pub use model::version::{InvalidNamespace, LogVersion, MinVersion, Namespace, SchemaVersion};

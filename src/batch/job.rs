@@ -26,7 +26,7 @@ pub(crate) struct Job {
 
 /// What became of the look for a table's kind.
 pub(crate) enum Opening {
-    Job(Job),
+    Job(Box<Job>),
     /// It is not ours.
     LeftOut {
         kind: String,
@@ -49,7 +49,7 @@ impl Job {
         let (name, read) = match &found.kind {
             Some(name) => (name.clone(), None),
             None => match stamped_kind(migrator, &location).await? {
-                Stamp::Kind(name, read) => (name, read),
+                Stamp::Kind(name, read) => (name, read.map(|read| *read)),
                 Stamp::None(reason) => return Ok(Opening::LeftOut { kind: String::new(), reason }),
             },
         };
@@ -62,7 +62,7 @@ impl Job {
             Trust::Asked | Trust::Found => IfMissing::Refuse,
         };
         let kind = kinds.get(migrator, &name, found)?;
-        Ok(Opening::Job(Self { migrator: migrator.clone(), kind, location, if_missing, read }))
+        Ok(Opening::Job(Box::new(Self { migrator: migrator.clone(), kind, location, if_missing, read })))
     }
 
     /// What would be done, or why nothing may be.
@@ -87,7 +87,7 @@ impl Job {
 
 enum Stamp {
     /// With what was read, where that is all that the kind's migrator would read.
-    Kind(String, Option<LogRead>),
+    Kind(String, Option<Box<LogRead>>),
     None(String),
 }
 
@@ -107,5 +107,5 @@ async fn stamped_kind(migrator: &Migrator, location: &Location) -> Result<Stamp,
         return Ok(Stamp::None(reason));
     };
     let is_all = stamps.contains_key(&version);
-    Ok(Stamp::Kind(kind, is_all.then_some(read)))
+    Ok(Stamp::Kind(kind, is_all.then(|| Box::new(read))))
 }

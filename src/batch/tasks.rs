@@ -51,7 +51,7 @@ impl<'a> Tasks<'a> {
     }
 
     pub(super) fn stream(&self) -> BoxStream<'_, Task> {
-        let of_source = move |(n, source): (usize, &'a Box<dyn Source>)| {
+        let of_source = move |(n, source): (usize, &'a dyn Source)| {
             let tables = until_stopped(source.tables(), self.stop.clone());
             let tables = tables.filter_map(move |item| std::future::ready(self.task(n, item)));
             let end = stream::once(async move {
@@ -63,7 +63,8 @@ impl<'a> Tasks<'a> {
             });
             tables.map(Some).chain(end).filter_map(std::future::ready)
         };
-        stream::iter(self.sources.iter().enumerate()).flat_map(of_source).boxed()
+        let sources = self.sources.iter().map(|source| &**source);
+        stream::iter(sources.enumerate()).flat_map(of_source).boxed()
     }
 
     /// None where there is nothing to do: a duplicate, another shard's table, the source's own error.

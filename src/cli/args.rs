@@ -1,11 +1,15 @@
 //! The command line.
 
+mod compat;
+mod kind;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::compat_args::CompatCommand;
+pub(crate) use compat::{CheckArgs, CompatCommand, GenerateArgs};
+pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
 
 /// Carries Delta tables through append-only chains of schema migrations, each in one atomic
 /// metadata commit, while others keep writing.
@@ -22,6 +26,7 @@ use super::compat_args::CompatCommand;
                                                  one table, without a configuration file
   delta-migrate history data/facts               who migrated it, when
   delta-migrate new facts                        a kind file to begin with
+  delta-migrate kind from-table data/facts       the kind file that recreates a table
   delta-migrate doctor s3://lake/bronze          can tables be migrated there?
 
 Exit codes:
@@ -143,7 +148,7 @@ The columns must fit version 3 of the kind; otherwise nothing is written."
 The plan is shown before it is carried out; with --dry-run it is only shown.")]
     Repair(RepairArgs),
 
-    /// Find out whether tables can be migrated in a store: writes, races and removes scratch objects
+    /// Find out whether a store does what commits need, by means of scratch objects
     #[command(after_help = "Examples:
   delta-migrate doctor s3://lake/bronze
   delta-migrate doctor az://container/t --storage-option azure_storage_use_emulator=true
@@ -172,8 +177,31 @@ Exit codes: 0 all fine, 1 the store failed a check, 2 URI, options or configurat
     New(NewArgs),
 
     /// Keep what each release wrote, and check that today's code still carries it
-    #[command(subcommand)]
-    Compat(CompatCommand),
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Compat {
+        #[command(subcommand)]
+        command: CompatCommand,
+    },
+
+    /// Write kind files, and migrations for them, from tables and schemas that exist
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:
+  delta-migrate kind from-table data/facts -o kinds/facts.toml
+                                     the kind file that recreates a table
+  delta-migrate kind add-migration kinds/facts.toml --from-table data/facts_next
+                                     the next [[migrations]] block: what a table has beyond the kind
+  delta-migrate kind add-migration kinds/facts.toml --from-arrow batch.parquet --dry-run
+                                     the same from the schema of a file, to look at first
+
+For a table that somebody changed by hand (a column more), `add-migration --from-table` on that very
+table brings the kind up to it; `apply` then leaves the column alone and stamps the table."
+    )]
+    Kind {
+        #[command(subcommand)]
+        command: KindCommand,
+    },
 
     /// Print a completion script for a shell
     #[command(after_help = "Example:

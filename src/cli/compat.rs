@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::Exit;
-use super::args::Global;
-use super::compat_args::{CheckArgs, CompatCommand, GenerateArgs};
+use super::args::{CheckArgs, CompatCommand, GenerateArgs, Global};
 use super::context::{Context, kind_texts, read_config};
 use super::output::Output;
 use crate::compat::{Checked, Manifest, Options, check, generate};

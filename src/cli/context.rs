@@ -218,10 +218,10 @@ impl Context {
     /// The configuration's entry for a table: the same location, or its folder's name alone.
     fn listed_as(&self, table: &str) -> Option<&config::TableEntry> {
         let entries = &self.config.as_ref()?.tables;
-        let as_path = |text: &str| std::path::absolute(Path::new(text.trim_end_matches('/'))).ok();
+        let one_spelling = location::named(table).ok();
         let same = |entry: &&config::TableEntry| {
             let both = (entry.uri.trim_end_matches('/'), table.trim_end_matches('/'));
-            both.0 == both.1 || (!table.contains("://") && as_path(both.0) == as_path(both.1))
+            both.0 == both.1 || (one_spelling.is_some() && location::named(&entry.uri).ok() == one_spelling)
         };
         let by_name = |entry: &&config::TableEntry| {
             // The folder's name alone, or the location as the configuration writes it.

@@ -6,11 +6,11 @@ mod apply;
 mod args;
 mod by_hand;
 mod compat;
-mod compat_args;
 mod config;
 mod context;
 mod doctor;
 mod history;
+mod kind;
 mod log;
 mod new;
 mod output;
@@ -97,7 +97,8 @@ async fn dispatch(
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
         Command::Doctor(args) => doctor::run(global, &args, output).await,
         Command::New(args) => new::run(global, &args, output),
-        Command::Compat(command) => compat::run(global, command, own, output).await,
+        Command::Compat { command } => compat::run(global, command, own, output).await,
+        Command::Kind { command } => kind::run(global, &command, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "delta-migrate", &mut script);

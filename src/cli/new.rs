@@ -8,6 +8,7 @@ use super::config;
 use super::output::Output;
 use crate::error::Error;
 use crate::model::kind::Kind;
+use crate::model::scaffold::quoted;
 
 pub(crate) fn run(global: &Global, args: &NewArgs, output: &Output) -> Result<Exit, Error> {
     let text = template(&args.name);
@@ -20,7 +21,8 @@ pub(crate) fn run(global: &Global, args: &NewArgs, output: &Output) -> Result<Ex
     std::fs::create_dir_all(&folder).map_err(failed)?;
     if file.exists() {
         return Err(Error::usage(format!("`{}` is there already", file.display()))
-            .with_hint("append a [[migrations]] block to it; shipped migrations are never edited"));
+            .with_hint("append a [[migrations]] block to it, by hand or with `delta-migrate kind add-migration`; shipped migrations \
+                        are never edited"));
     }
     std::fs::write(&file, text).map_err(failed)?;
     if output.is_json() {
@@ -51,7 +53,7 @@ fn folder(global: &Global) -> Result<std::path::PathBuf, Error> {
 }
 
 fn template(name: &str) -> String {
-    let name = toml_string(name);
+    let name = quoted(name);
     format!(
         r#"# A kind: the shape of a table at version 0, and the chain of migrations that changed it since.
 # Once a table was written, what stands here is never edited; the next change is one more
@@ -74,8 +76,4 @@ amount = "decimal(18,2)"              # the same as {{ type = "decimal(18,2)" }}
 # source = {{ type = "string", comment = "Name of the system" }}
 "#
     )
-}
-
-fn toml_string(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

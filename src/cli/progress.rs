@@ -44,8 +44,9 @@ struct Seen {
 
 impl Progress {
     pub(crate) fn new(command: &'static str, events: Option<File>) -> Self {
-        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} tables  {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} tables  {wide_msg}\n{prefix}");
         let bar = ProgressBar::hidden();
+        bar.set_length(0);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
             command,
@@ -62,9 +63,9 @@ impl Progress {
         let mut next = Instant::now() + LINE_EVERY;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let (found, text) = {
+            let (found, finished, counts, slowest) = {
                 let seen = self.seen();
-                (seen.found, seen.text(Instant::now()))
+                (seen.found, seen.finished, seen.counts(), seen.slowest(Instant::now()))
             };
             // One table alone needs no bar.
             if is_terminal && found > 1 && self.bar.is_hidden() {
@@ -72,10 +73,15 @@ impl Progress {
             }
             if !is_terminal && Instant::now() >= next {
                 next = Instant::now() + LINE_EVERY;
-                let finished = self.seen().finished;
-                note(&format!("{finished} of {} done{text}", text::count(found as usize, "table")));
+                let of = text::count(usize::try_from(found).unwrap_or(usize::MAX), "table");
+                let parts = [counts.as_str(), slowest.as_str()].into_iter().filter(|p| !p.is_empty());
+                let told = parts.collect::<Vec<_>>().join("; ");
+                let lead = if told.is_empty() { "" } else { ": " };
+                note(&format!("{finished} of {of} done{lead}{told}"));
             }
-            self.bar.set_message(text.trim_start_matches([':', ' ']).to_owned());
+            self.bar.set_message(counts);
+            // A line of its own, so that a narrow terminal shows it too.
+            self.bar.set_prefix(slowest);
         }
     }
 
@@ -128,30 +134,24 @@ impl Observer for Progress {
 }
 
 impl Seen {
-    /// Counts and the slowest tables: `: 3 migrated, 2 refused; slowest: /lake/a (12 s)`.
-    fn text(&self, now: Instant) -> String {
-        let mut out = String::new();
+    /// How many tables ended how: `3 migrated, 2 refused`.
+    fn counts(&self) -> String {
         let counts: Vec<String> = self.counts.iter().map(|(outcome, n)| format!("{n} {outcome}")).collect();
-        if !counts.is_empty() {
-            out.push_str(&format!(": {}", counts.join(", ")));
-        }
-        let mut slow: Vec<(Duration, &String)> = self
-            .running
-            .iter()
+        counts.join(", ")
+    }
+
+    /// The tables that take longest: `slowest: /lake/a (12 s)`; empty where none takes long.
+    fn slowest(&self, now: Instant) -> String {
+        let running = self.running.iter();
+        let mut slow: Vec<(Duration, &String)> = running
             .map(|(uri, since)| (now.saturating_duration_since(*since), uri))
             .filter(|(took, _)| *took >= SLOW)
             .collect();
         slow.sort_by(|a, b| b.cmp(a));
-        let named: Vec<String> = slow
-            .iter()
-            .take(2)
-            .map(|(took, uri)| format!("{} ({} s)", text::clean(uri), took.as_secs()))
-            .collect();
-        if !named.is_empty() {
-            let lead = if out.is_empty() { ": " } else { "; " };
-            out.push_str(&format!("{lead}slowest: {}", named.join(", ")));
-        }
-        out
+        let slow = slow.iter().take(2);
+        let named: Vec<String> =
+            slow.map(|(took, uri)| format!("{} ({} s)", text::clean(uri), took.as_secs())).collect();
+        if named.is_empty() { String::new() } else { format!("slowest: {}", named.join(", ")) }
     }
 }
 

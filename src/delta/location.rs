@@ -119,7 +119,9 @@ pub(super) fn in_store(url: &Url, root: Arc<dyn ObjectStore>, options: &Options)
 
 /// Where in its store a location is.
 pub(crate) fn path_in_store(url: &Url) -> Result<StorePath, Error> {
-    let path = ObjectStoreScheme::parse(url).map(|(_, path)| path);
+    // A scheme of the program's own is read as deltalake reads it.
+    let path =
+        ObjectStoreScheme::parse(url).map(|(_, path)| path).or_else(|_| StorePath::from_url_path(url.path()));
     path.map_err(|e| Error::usage(format!("`{}` is no location in a store", redacted(url))).with_source(e))
 }
 

@@ -1,5 +1,8 @@
 //! The only door to deltalake: reading logs, committing, loaded tables.
 
+#[cfg(feature = "cli")]
+pub(crate) mod arrow_file;
+pub(crate) mod arrow_schema;
 pub(crate) mod checksum;
 pub(crate) mod commit;
 pub(crate) mod doctor;

@@ -422,6 +422,29 @@ const BORN_WITH: [(&str, &str, &str); 8] = [
     ("appendOnly", "delta.appendOnly", "true"),
 ];
 
+/// What a property means for a table that is born with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtBirth<'a> {
+    /// Nothing for the protocol.
+    Nothing,
+    /// The table gets this feature.
+    Gives(&'static str),
+    /// It turns on a feature, or is a part of one, that no table can be given at birth.
+    Refused(&'a str),
+}
+
+/// What a property means for a table that is born with it.
+pub(crate) fn at_birth<'a>(key: &'a str, value: &str) -> AtBirth<'a> {
+    let Some(feature) = enabled_by(key) else { return AtBirth::Nothing };
+    let born = BORN_WITH.iter().find(|(_, k, v)| *k == key && value.eq_ignore_ascii_case(v));
+    let off = ["false", "none", "classic"].iter().any(|v| value.eq_ignore_ascii_case(v));
+    match born {
+        Some((feature, _, _)) => AtBirth::Gives(feature),
+        None if off => AtBirth::Nothing,
+        None => AtBirth::Refused(feature),
+    }
+}
+
 /// The protocol that a new table needs, or the features that can't be given to it at birth.
 pub(crate) fn protocol_at_birth(
     columns: &[Field],
@@ -436,13 +459,10 @@ pub(crate) fn protocol_at_birth(
         }
     }
     for (key, value) in properties {
-        let Some(feature) = enabled_by(key) else { continue };
-        let off = ["false", "none", "classic"].iter().any(|v| value.eq_ignore_ascii_case(v));
-        let born = BORN_WITH.iter().find(|(_, k, v)| k == key && value.eq_ignore_ascii_case(v));
-        match born {
-            Some((feature, _, _)) => drop(needed.insert(*feature)),
-            None if off => {}
-            None => drop(refused.insert(feature.to_owned())),
+        match at_birth(key, value) {
+            AtBirth::Nothing => {}
+            AtBirth::Gives(feature) => drop(needed.insert(feature)),
+            AtBirth::Refused(feature) => drop(refused.insert(feature.to_owned())),
         }
     }
     for primitive in columns.iter().flat_map(|f| f.data_type.primitives()) {

@@ -5,7 +5,7 @@ mod shape;
 
 use indexmap::IndexMap;
 
-pub(crate) use build::{Place, Problem, build, nearest};
+pub(crate) use build::{Place, Problem, WAYS_OUT, build, nearest};
 pub(crate) use shape::Shape;
 
 use super::migration::{ColumnDraft, Migration, MigrationBuilder, Step};

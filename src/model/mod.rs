@@ -18,6 +18,7 @@ pub(crate) mod refusal;
 pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod saved_plan;
+pub(crate) mod scaffold;
 pub(crate) mod schema_edit;
 pub(crate) mod state;
 #[cfg(test)]

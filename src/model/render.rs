@@ -152,7 +152,11 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
     };
     let code = |t: &TableReport| t.error.as_ref().map(|e| e.code);
     let mut tables: Vec<&TableReport> = report.tables.iter().collect();
-    tables.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| code(a).cmp(&code(b))));
+    tables.sort_by_key(rank);
+    // Few tables stay in their order; of many, those with one fault stand together.
+    if tables.len() > MOST_CURRENT as usize {
+        tables.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| code(a).cmp(&code(b))));
+    }
     let many_current = report.summary.current > MOST_CURRENT;
     let is_left_out = |t: &TableReport| t.outcome == Outcome::Skipped;
     let many_left_out = report.summary.skipped > MOST_CURRENT;

@@ -14,6 +14,7 @@ mod plans;
 mod purity;
 mod races;
 mod requests;
+mod scaffold;
 mod sink;
 mod sources;
 mod states;

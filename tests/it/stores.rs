@@ -5,10 +5,11 @@
 #[cfg(all(feature = "s3", feature = "azure"))]
 mod lakes;
 mod nowhere;
+#[cfg(any(feature = "s3", feature = "azure"))]
 mod servers;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -59,11 +60,14 @@ impl Place {
     }
 
     /// Several processes of one command that start at the same time.
+    #[cfg(any(feature = "s3", feature = "azure"))]
     fn at_once(&self, folder: &Path, version: usize, processes: usize) -> Vec<Ran> {
         // The kind file is written before the first of them starts.
         let prepared: Vec<Command> =
             (0..processes).map(|_| self.with_kind(folder, version, &["apply"])).collect();
-        let start = |mut c: Command| c.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let start = |mut c: Command| {
+            c.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+        };
         let children: Vec<_> = prepared.into_iter().map(start).collect();
         children.into_iter().map(|c| Ran::of(c.wait_with_output().unwrap())).collect()
     }

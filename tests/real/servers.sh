@@ -19,6 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 home=$PWD/target/ci-servers
 started=()
 data=""
+command=""
 
 install() {
     mkdir -p "$home"
@@ -65,6 +66,9 @@ await() {
 
 stop() {
     local pid
+    if [ -n "$command" ]; then
+        kill -TERM "$command" 2>/dev/null || true
+    fi
     for pid in "${started[@]}"; do
         kill -TERM -- "-$pid" 2>/dev/null || true
     done
@@ -129,7 +133,10 @@ run() {
     export DELTA_MIGRATE_TEST_AZURE=http://127.0.0.1:$azurite
     export DELTA_MIGRATE_TEST_LIAR=http://127.0.0.1:$liar
     export DELTA_MIGRATE_TEST_S3S=http://127.0.0.1:$s3s
-    "$@"
+    # Bash runs no trap while it waits for a command in the foreground.
+    "$@" <&0 &
+    command=$!
+    wait "$command"
 }
 
 case ${1:-} in

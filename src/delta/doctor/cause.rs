@@ -74,6 +74,11 @@ impl Trouble {
             Sort::Stranger => credentials.to_owned(),
             Sort::Absent => "see that the bucket or container is there and that its name is right".to_owned(),
             Sort::Unknown => "take another store: this one has no such request".to_owned(),
+            Sort::Other if family == Some(Family::Local) => {
+                "commits are files that are written aside and linked into place: the folder must be writable \
+                 and have space and hard links"
+                    .to_owned()
+            }
             Sort::Other => format!("see that the store can be reached from here; {credentials}"),
         }
     }

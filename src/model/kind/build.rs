@@ -6,6 +6,8 @@ use std::fmt;
 
 use indexmap::IndexMap;
 
+pub(crate) use steps::WAYS_OUT;
+
 use super::{Kind, KindBuilder, Shape};
 use crate::model::path::ColumnPath;
 use crate::model::types::{DataType, Field, Primitive, Target, find, parse_type, resolve, same_name};

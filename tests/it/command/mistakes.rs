@@ -59,7 +59,7 @@ fn what_the_configuration_names_must_be_there() {
         (format!("namespace = \"shop\"\nkinds = \"tables/\"\n{table}"), "no kind file"),
         (format!("namespace = \"shop\"\n{}", table.replace("\"orders\"", "\"odrers\"")), "customers"),
         (format!("namespace = \"shop\"\n{}", table.replace("tables/", "nonsense://")), "no store"),
-        (format!("namespace = \"shop\"\n[[discover]]\nroot = \"tables\"\nkind = \"odrers\""), "customers"),
+        ("namespace = \"shop\"\n[[discover]]\nroot = \"tables\"\nkind = \"odrers\"".to_owned(), "customers"),
     ] {
         let ran = mistaken(&config);
         assert!(ran.stderr.contains(wanted), "{config}: {}", ran.stderr);

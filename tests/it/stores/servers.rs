@@ -30,6 +30,7 @@ fn own(bucket: &str) -> String {
     format!("{bucket}/{}/t", uuid::Uuid::new_v4())
 }
 
+#[cfg(feature = "s3")]
 fn s3(variable: &str, name: &str, key: &str) -> Option<Place> {
     let endpoint = server(variable, name)?;
     let env = [
@@ -42,11 +43,13 @@ fn s3(variable: &str, name: &str, key: &str) -> Option<Place> {
     Some(Place::new(own("s3://bucket"), &env))
 }
 
+#[cfg(feature = "s3")]
 pub(super) fn moto() -> Option<Place> {
     s3("DELTA_MIGRATE_TEST_S3", "moto", "testing")
 }
 
 /// By account name and key from the environment, as for Azure itself; the key is Azurite's, and public.
+#[cfg(feature = "azure")]
 pub(super) fn azurite() -> Option<Place> {
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -208,7 +211,7 @@ fn doctor_finds_out_a_store_that_takes_every_write() {
     assert_eq!(outcome(&ran.json(), "delete"), "ok", "{ran:?}");
 }
 
-/// Of its 50 rounds about a third have several winners, so that a run misses it about never.
+/// Of its 50 rounds at least a fifth have several winners, so that a run in some 70,000 may miss it.
 #[cfg(feature = "s3")]
 #[test]
 fn doctor_finds_out_a_store_that_lets_several_racers_win() {
