@@ -14,7 +14,7 @@ use crate::model::digest::{self, ChainDigest};
 use crate::model::kind::Kind;
 use crate::model::version::{Namespace, SchemaVersion};
 
-/// Checks the corpus of a release with today's kinds: see the [module](self) for what that means.
+/// Checks the corpus of a release with today's kinds: see the [module](crate::compat) for what that means.
 ///
 /// Its folder is only read. Where a file is not as it was written, that alone is told: nothing that
 /// came of such files would say anything about today's code.

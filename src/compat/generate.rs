@@ -23,7 +23,7 @@ use crate::model::version::{MinVersion, Namespace, SchemaVersion};
 /// A floor that no chain comes near.
 const FAR_FLOOR: u32 = 1_000_000;
 
-/// Writes the corpus of a release into a new or empty folder: see the [module](self) for what it holds.
+/// Writes the corpus of a release into a new or empty folder: see the [module](crate::compat) for what it holds.
 ///
 /// The same build, kinds and options give the same bytes each time.
 ///
