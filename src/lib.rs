@@ -13,6 +13,7 @@
 //! - [Before each batch](#before-each-batch)
 //! - [Startup policies](#startup-policies)
 //! - [Plans, and carrying them out later](#plans-and-carrying-them-out-later)
+//! - [Tables of earlier releases](#tables-of-earlier-releases)
 //! - [Errors](#errors)
 //! - [Features of this crate](#features-of-this-crate)
 //! - [Invariants](#invariants)
@@ -183,6 +184,11 @@
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
+//! # Tables of earlier releases
+//!
+//! The module [`compat`] writes a folder of tables for each release, to be kept, and checks that
+//! today's kinds and code carry every one of them; it has a test to copy.
+//!
 //! # Errors
 //!
 //! There is one [`Error`]: a stable [`ErrorCode`], the [`Stage`], the table, one fact as its message,
@@ -260,12 +266,15 @@
 //! | `delta::arrow_schema` | Arrow schemas as Delta's columns |
 //! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |
 //! | `delta::history` | the migrating commits that are left in a log |
+//! | `compat` | the tables of a release, kept: written, and checked with today's code |
+//! | `migrator::moments` | the clock and the ids of commits |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
 
 mod batch;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compat;
 mod delta;
 mod error;
 mod migrator;

@@ -1,11 +1,12 @@
 //! Read → assess → plan → commit, and again while races are lost.
 
 mod builder;
+mod moments;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deltalake::DeltaTable;
@@ -24,6 +25,7 @@ use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
 pub use builder::MigratorBuilder;
+pub(crate) use moments::Moments;
 use run::{Done, Intent};
 
 /// What opening a table may do to it.
@@ -65,6 +67,7 @@ pub struct Migrator {
     release: String,
     policy: StartupPolicy,
     budget: Duration,
+    moments: Arc<dyn Moments>,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
 }
@@ -117,6 +120,7 @@ impl Migrator {
             policy: StartupPolicy::default(),
             budget: Duration::from_secs(60),
             lock: None,
+            moments: Arc::new(moments::Real),
         }
     }
 
@@ -125,11 +129,22 @@ impl Migrator {
         &self.namespace
     }
 
+    /// Who migrates.
+    #[cfg(feature = "cli")]
+    pub(crate) fn release(&self) -> &str {
+        &self.release
+    }
+
     /// The same migrator with another time budget.
     #[cfg(feature = "cli")]
     pub(crate) fn with_budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
         self
+    }
+
+    /// How many times a table that is ahead was warned of.
+    pub(crate) fn warnings_given(&self) -> usize {
+        self.warned.lock().map_or(0, |warned| warned.len())
     }
 
     /// The kinds' names in alphabetical order.

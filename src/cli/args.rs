@@ -1,5 +1,6 @@
 //! The command line.
 
+mod compat;
 mod kind;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use compat::{CheckArgs, CompatCommand, GenerateArgs};
 pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
 
 /// Carries Delta tables through append-only chains of schema migrations, each in one atomic
@@ -31,7 +33,7 @@ pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
 
 Exit codes:
   0  all fine (a table that a newer release migrated is fine)
-  1  a table was refused or failed, or `validate` found something
+  1  a table was refused or failed, or `doctor`, `validate`, `lock` or `compat check` found something
   2  usage, configuration, or kind files that can't be used
   3  `status --check` found something pending, and nothing worse"
 )]
@@ -201,6 +203,13 @@ Exit codes: 0 all fine, 1 something was found, 2 the kind files or the configura
     #[command(after_help = "Example:
   delta-migrate new facts             writes kinds/facts.toml (or into the configuration's folder)")]
     New(NewArgs),
+
+    /// Keep what each release wrote, and check that today's code still carries it
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Compat {
+        #[command(subcommand)]
+        command: CompatCommand,
+    },
 
     /// Write kind files, and migrations for them, from tables and schemas that exist
     #[command(

@@ -1,23 +1,13 @@
 //! `history`: who migrated a table, when.
 
-use serde::Serialize;
-
 use super::Exit;
 use super::args::{Global, HistoryArgs};
 use super::context::Context;
 use super::output::Output;
-use crate::delta::history::HistoryReport;
+use crate::delta::history::WithCommand;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::report::{BatchReport, TableReport};
-
-/// Every JSON document says which command it is from.
-#[derive(Serialize)]
-struct WithCommand {
-    command: &'static str,
-    #[serde(flatten)]
-    history: HistoryReport,
-}
 
 pub(crate) async fn run(
     global: &Global,

@@ -1,5 +1,6 @@
 //! Reads kind files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::args::Global;
@@ -29,6 +30,25 @@ pub(crate) fn read_kinds(global: &Global, config: Option<&Config>) -> Result<Vec
         }
     }
     if mistakes.is_empty() { Ok(kinds) } else { Err(Error::usage(mistakes.join("\n"))) }
+}
+
+/// The texts of the kind files by their names.
+pub(crate) fn kind_texts(
+    global: &Global,
+    config: Option<&Config>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let files = match (global.kind_file.as_slice(), config) {
+        ([], None) => Vec::new(),
+        ([], Some(config)) => kind_files(&config.kinds)?,
+        (files, _) => files.to_vec(),
+    };
+    let read = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file);
+        let text =
+            text.map_err(|e| Error::usage(format!("`{}` can't be read", file.display())).with_source(e));
+        Ok((file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text?))
+    };
+    files.iter().map(read).collect()
 }
 
 /// A file as messages call it.

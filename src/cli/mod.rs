@@ -5,6 +5,7 @@
 mod apply;
 mod args;
 mod by_hand;
+mod compat;
 mod config;
 mod context;
 mod doctor;
@@ -102,6 +103,7 @@ async fn dispatch(
         Command::Lock(args) => lock::run(global, &args, own, output),
         Command::Validate(args) => validate::run(global, &args, own, output),
         Command::New(args) => new::run(global, &args, output),
+        Command::Compat { command } => compat::run(global, command, own, output).await,
         Command::Kind { command } => kind::run(global, &command, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use serde::Serialize;
-
 use super::Exit;
 use super::args::{Global, PlanArgs, Tables};
 use super::context::Context;
@@ -17,7 +15,7 @@ use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Target};
 use crate::model::render;
 use crate::model::report::{BatchReport, Outcome, TableReport};
-use crate::model::saved_plan::{PlanFile, SavedPlan};
+use crate::model::saved_plan::{PlanFile, SavedPlan, WithPlans};
 use crate::model::version::SchemaVersion;
 
 pub(crate) async fn run(
@@ -48,14 +46,6 @@ pub(crate) async fn run(
 
 pub(crate) fn target(version: Option<u32>) -> Target {
     version.map_or(Target::Newest, |v| Target::Version(SchemaVersion::new(v)))
-}
-
-/// A report with the plans beside it, in the order of the tables.
-#[derive(Serialize)]
-struct WithPlans<'a> {
-    #[serde(flatten)]
-    report: &'a BatchReport,
-    plans: &'a [SavedPlan],
 }
 
 /// Plans every table, shows what came out, and gives the plans for a file.

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{SecondsFormat, Utc};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 
 use crate::batch::Observer;
-use crate::model::report::{BatchReport, TableReport};
+use crate::model::report::{BatchReport, Event, TableReport};
 use crate::model::text;
 
 /// A table that takes longer than this is named.
@@ -41,15 +40,6 @@ struct Seen {
     /// By outcome.
     counts: BTreeMap<&'static str, u64>,
     running: BTreeMap<String, Instant>,
-}
-
-/// A line of the events file.
-#[derive(Serialize)]
-struct Event<'a> {
-    at: String,
-    command: &'static str,
-    #[serde(flatten)]
-    report: &'a TableReport,
 }
 
 impl Progress {

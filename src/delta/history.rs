@@ -36,6 +36,14 @@ pub struct HistoryReport {
     pub log: Vec<LoggedMigration>,
 }
 
+/// The document of `history`: like every other it says which command it is from.
+#[derive(Serialize)]
+pub(crate) struct WithCommand {
+    pub(crate) command: &'static str,
+    #[serde(flatten)]
+    pub(crate) history: HistoryReport,
+}
+
 /// A migrating commit in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

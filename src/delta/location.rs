@@ -52,6 +52,12 @@ impl Location {
         Self { uri: redacted(log_store.root_url()), log_store }
     }
 
+    /// The same table, called by another name in reports and plans.
+    pub(crate) fn called(mut self, uri: impl Into<String>) -> Self {
+        self.uri = uri.into();
+        self
+    }
+
     /// The location for people and reports: a path for local files, else the URL, never with
     /// credentials.
     pub fn uri(&self) -> &str {

@@ -1,9 +1,10 @@
 //! The settings of a migrator.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::moments::Moments;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
 use crate::model::kind::Kind;
@@ -19,6 +20,7 @@ pub struct MigratorBuilder {
     pub(super) policy: StartupPolicy,
     pub(super) budget: Duration,
     pub(super) lock: Option<String>,
+    pub(super) moments: Arc<dyn Moments>,
 }
 
 impl MigratorBuilder {
@@ -76,13 +78,19 @@ impl MigratorBuilder {
         self
     }
 
+    /// Where times and ids come from.
+    pub(crate) fn moments(mut self, moments: Arc<dyn Moments>) -> Self {
+        self.moments = moments;
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace,
     /// a release of more than 64 characters, or a lock that is no prefix of the kinds.
     pub fn build(self) -> Result<Migrator, Error> {
-        let Self { namespace, kinds, release, policy, budget, lock } = self;
+        let Self { namespace, kinds, release, policy, budget, lock, moments } = self;
         if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
             return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
         }
@@ -103,6 +111,7 @@ impl MigratorBuilder {
             let lock = Lockfile::parse(&lock, LOCK_FILE);
             lock.verify(by_name.values(), lockfile::Kinds::Some).into_result()?;
         }
-        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, warned: Mutex::default() })
+        let warned = Mutex::default();
+        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, moments, warned })
     }
 }

@@ -1,7 +1,6 @@
 //! The loop: read → assess → plan → commit until it landed, nothing is to be done, or the time is over.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use uuid::Uuid;
 
 use super::{IfMissing, Migrator, StartupPolicy, missing};
 use crate::delta::checksum;
@@ -157,8 +156,8 @@ pub(super) async fn run(
         }
         attempts += 1;
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
-        let moment =
-            moment(migrator, Utc::now(), migrator.in_time(previous_timestamp(location, state)).await?);
+        let previous = migrator.in_time(previous_timestamp(location, state)).await?;
+        let moment = moment(migrator, migrator.moments.now(), previous);
         let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
                 .with_hint("nothing was written; please report this with the table's newest metaData action")
@@ -318,8 +317,8 @@ fn moment(migrator: &Migrator, now: DateTime<Utc>, previous: Option<i64>) -> Mom
         millis,
         in_commit_timestamp: previous.map_or(millis, |p| millis.max(p.saturating_add(1))),
         at: now.to_rfc3339_opts(SecondsFormat::Secs, true),
-        commit_id: Uuid::new_v4().to_string(),
-        table_id: Uuid::new_v4().to_string(),
+        commit_id: migrator.moments.id().to_string(),
+        table_id: migrator.moments.id().to_string(),
         release: migrator.release.clone(),
     }
 }

@@ -111,6 +111,15 @@ pub struct TableReport {
     pub(crate) columns: Vec<String>,
 }
 
+/// A line of the events file.
+#[derive(Serialize)]
+pub(crate) struct Event<'a> {
+    pub(crate) at: String,
+    pub(crate) command: &'static str,
+    #[serde(flatten)]
+    pub(crate) report: &'a TableReport,
+}
+
 /// A migration by its version and what it is for.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]

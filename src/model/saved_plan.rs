@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::assess::Assessment;
 use super::plan::{Mode, Plan, PlannedCommit, Target};
 use super::refusal::Refusal;
+use super::report::BatchReport;
 use super::text;
 use super::version::{LogVersion, SchemaVersion};
 use crate::error::{Error, ErrorCode};
 
 /// The format that this release writes; later ones only add keys.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// Saved plans of several tables, as `plan -o` writes them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,6 +52,14 @@ impl PlanFile {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
+}
+
+/// A report with the plans beside it, in the order of the tables: the document of `plan`.
+#[derive(Serialize)]
+pub(crate) struct WithPlans<'a> {
+    #[serde(flatten)]
+    pub(crate) report: &'a BatchReport,
+    pub(crate) plans: &'a [SavedPlan],
 }
 
 /// One table's plan in a file.

@@ -7,6 +7,7 @@ mod adopt;
 mod batch;
 mod cases;
 mod command;
+mod compat;
 mod features;
 mod lock;
 mod migrate;
