@@ -7,8 +7,8 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 
 use crate::catalog::Source;
 use crate::delta::stores::Stores;
@@ -17,6 +17,8 @@ use crate::migrator::Migrator;
 use crate::model::plan::Target;
 use crate::model::report::{BatchReport, ErrorReport, Outcome, SourceReport, TableReport};
 use crate::model::text;
+#[cfg(feature = "cli")]
+pub(crate) use job::stamped_kind_of;
 pub(crate) use job::{Job, Opening};
 pub use stop::Stop;
 use tasks::{Kinds, Task, Tasks};
@@ -210,6 +212,13 @@ impl Batch {
         report
     }
 
+    /// Gives the observer a table's last word.
+    #[cfg(feature = "cli")]
+    pub(crate) fn tell(&self, report: &TableReport) {
+        self.observer.found();
+        self.observer.finished(report);
+    }
+
     fn watched<'a>(&'a self, tasks: &'a Tasks<'_>) -> BoxStream<'a, Task> {
         tasks.stream().inspect(|_| self.observer.found()).boxed()
     }
@@ -258,18 +267,27 @@ impl Batch {
         };
         self.observer.started(&task.uri);
         let began = Instant::now();
-        let opened = Job::open(&self.migrator, &self.kinds, &self.stores, found).await;
-        let report = match opened {
-            Ok(Opening::LeftOut { kind, reason }) => TableReport::left_out(&task.uri, &kind, reason),
-            Ok(Opening::Job(job)) => {
-                let (kind, newest) = (job.kind.name().to_owned(), job.kind.newest());
-                let done = work(*job).await;
-                done.unwrap_or_else(|e| TableReport::of_error(&task.uri, &kind, Some(newest), &e))
+        let worked = async {
+            match Job::open(&self.migrator, &self.kinds, &self.stores, found).await {
+                Ok(Opening::LeftOut { kind, reason }) => TableReport::left_out(&task.uri, &kind, reason),
+                Ok(Opening::Job(job)) => {
+                    let (kind, newest) = (job.kind.name().to_owned(), job.kind.newest());
+                    let done = work(*job).await;
+                    done.unwrap_or_else(|e| TableReport::of_error(&task.uri, &kind, Some(newest), &e))
+                }
+                Err(e) => TableReport::of_error(&task.uri, kind, newest, &e),
             }
-            Err(e) => TableReport::of_error(&task.uri, kind, newest, &e),
         };
+        // A dependency's panic is one table's failure, not the end of the run.
+        let worked = std::panic::AssertUnwindSafe(worked).catch_unwind().await;
+        let report = worked.unwrap_or_else(|_| TableReport::of_error(&task.uri, kind, newest, &panicked()));
         tasks::compare_with_catalog(report.took(began.elapsed()), found)
     }
+}
+
+fn panicked() -> Error {
+    Error::new(ErrorCode::Storage, Stage::Read, "the work on the table was cut off by a panic in a library")
+        .with_hint("check the storage options; run it again, which finds out what landed; please report this")
 }
 
 /// Those that were named in their order, those that were found by location, source after source.

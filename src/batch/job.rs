@@ -7,12 +7,13 @@ use crate::catalog::{Access, Found, Trust};
 use crate::delta::location::Location;
 use crate::delta::read::LogRead;
 use crate::delta::stores::Stores;
-use crate::error::{Error, Stage};
+use crate::error::{Error, ErrorCode, Stage};
 use crate::migrator::{IfMissing, Migrator, missing};
 use crate::model::kind::Kind;
 use crate::model::plan::{Mode, Plan, Target};
 use crate::model::report::TableReport;
 use crate::model::state::keys;
+use crate::model::text;
 
 /// A table with its kind, and with what was read to find that out.
 pub(crate) struct Job {
@@ -50,6 +51,7 @@ impl Job {
             Some(name) => (name.clone(), None),
             None => match stamped_kind(migrator, &location).await? {
                 Stamp::Kind(name, read) => (name, read.map(|read| *read)),
+                Stamp::None(_) if found.trust != Trust::Found => return Err(which_kind(migrator, &location)),
                 Stamp::None(reason) => return Ok(Opening::LeftOut { kind: String::new(), reason }),
             },
         };
@@ -85,6 +87,24 @@ impl Job {
     }
 }
 
+/// The kind that a table's own stamp says.
+#[cfg(feature = "cli")]
+pub(crate) async fn stamped_kind_of(migrator: &Migrator, location: &Location) -> Result<String, Error> {
+    match stamped_kind(migrator, location).await? {
+        Stamp::Kind(kind, _) => Ok(kind),
+        Stamp::None(_) => Err(which_kind(migrator, location)),
+    }
+}
+
+/// A table that somebody named without a kind, and that has no kind stamp.
+fn which_kind(migrator: &Migrator, location: &Location) -> Error {
+    let names: Vec<&str> = migrator.kind_names().collect();
+    let message = format!("it has no kind stamp: which kind is it? there is {}", text::list(&names));
+    Error::new(ErrorCode::Unversioned, Stage::Assess, message)
+        .with_hint("say it with --kind, or list the table under [[tables]]")
+        .with_table(location.uri())
+}
+
 enum Stamp {
     /// With what was read, where that is all that the kind's migrator would read.
     Kind(String, Option<Box<LogRead>>),
@@ -99,11 +119,11 @@ async fn stamped_kind(migrator: &Migrator, location: &Location) -> Result<Stamp,
     let stamps = &read.state.metadata.configuration;
     let version = namespace.property(keys::SCHEMA_VERSION);
     let Some(kind) = stamps.get(&namespace.property(keys::KIND)).cloned() else {
-        let reason = if stamps.contains_key(&version) {
-            format!("it has a `{version}` but no kind stamp, and the rule that found it names no kind")
-        } else {
-            format!("it has no stamp of namespace `{namespace}`, and the rule that found it names no kind")
+        let has = match stamps.contains_key(&version) {
+            true => format!("it has a `{version}` but no kind stamp"),
+            false => format!("it has no stamp of namespace `{namespace}`"),
         };
+        let reason = format!("{has}, and the rule that found it names no `kind`");
         return Ok(Stamp::None(reason));
     };
     let is_all = stamps.contains_key(&version);

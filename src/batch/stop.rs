@@ -1,7 +1,7 @@
 //! The way to end a run early.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
@@ -14,6 +14,7 @@ pub struct Stop(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     why: AtomicU8,
+    asked: AtomicBool,
     waiting: Notify,
 }
 
@@ -26,22 +27,22 @@ pub(super) enum Why {
 
 impl Stop {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Inner { why: AtomicU8::new(0), waiting: Notify::new() }))
+        Self(Arc::new(Inner { why: AtomicU8::new(0), asked: AtomicBool::new(false), waiting: Notify::new() }))
     }
 
-    /// Ends the run; false if it was ending already.
+    /// Ends the run; false if somebody had asked for that before.
     pub fn now(&self) -> bool {
-        self.because(Why::Asked)
+        self.because(Why::Asked);
+        !self.0.asked.swap(true, Ordering::SeqCst)
     }
 
     pub(super) fn after_a_failure(&self) {
         self.because(Why::Failure);
     }
 
-    fn because(&self, why: Why) -> bool {
-        let first = self.0.why.compare_exchange(0, why as u8 + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    fn because(&self, why: Why) {
+        let _ = self.0.why.compare_exchange(0, why as u8 + 1, Ordering::SeqCst, Ordering::SeqCst);
         self.0.waiting.notify_waiters();
-        first
     }
 
     pub(super) fn reason(&self) -> Option<Why> {

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::output::Output;
 use super::running::{Running, stores};
 use super::{Exit, frozen, plan};
+use crate::batch::{Batch, Job};
 use crate::catalog::{Found, Source, TableList, Trust};
 use crate::delta::location;
 use crate::error::{Error, ErrorCode, Stage};
@@ -65,26 +66,45 @@ async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output
             sought.insert(uri.clone(), plan.kind.clone());
         }
     }
-    let pending = by_uri.values().filter(|p| !p.is_noop()).count();
-    if let Some(most) = args.max_changed.filter(|most| pending > *most as usize) {
-        let mut report = BatchReport::new("apply", refused);
-        report.error = Some(ErrorReport::of(&crate::batch::too_many(pending, most)));
-        return Ok(output.batch(&report));
-    }
-    let stores = stores(&args.tables);
-    let mut sources: Vec<Box<dyn Source>> = vec![Box::new(TableList::new(known))];
-    if !sought.is_empty() {
-        // Only the catalog knows the way to these tables' stores.
-        for catalog in context.catalogs()? {
-            sources.push(Box::new(Chosen { catalog, kinds: sought.clone() }));
+    let sources = || -> Result<Vec<Box<dyn Source>>, Error> {
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(TableList::new(known.clone()))];
+        if !sought.is_empty() {
+            // Only the catalog knows the way to these tables' stores.
+            for catalog in context.catalogs()? {
+                sources.push(Box::new(Chosen { catalog, kinds: sought.clone() }));
+            }
+        }
+        Ok(sources)
+    };
+    let running =
+        Running::new("apply", context.migrator(), stores(&args.tables), sources()?, &args.tables, output)?;
+    let (by_uri, dry_run) = (&by_uri, args.dry_run);
+    let plan_of = |job: &Job| {
+        let plan = by_uri.get(job.location.uri());
+        plan.ok_or_else(|| Error::usage("the plan says nothing of the table"))
+    };
+    if let Some(most) = args.max_changed {
+        // Looked at without being told of: a table has one last word.
+        let mut look = Batch::new(context.migrator().clone(), stores(&args.tables))
+            .sources(sources()?)
+            .concurrency(args.tables.concurrency);
+        if let Some((index, count)) = args.tables.shard {
+            look = look.shard(index, count)?;
+        }
+        let looked = look.each("apply", |job| async move {
+            job.migrator.check_saved_for(&job.kind, plan_of(&job)?, &job.location).await
+        });
+        let mut report = looked.await;
+        if report.summary.planned > most {
+            let pending = usize::try_from(report.summary.planned).unwrap_or(usize::MAX);
+            report.tables.iter().for_each(|table| running.batch.tell(table));
+            report.error = Some(ErrorReport::of(&crate::batch::too_many(pending, most)));
+            return Ok(running.print(&report));
         }
     }
-    let running = Running::new("apply", context.migrator(), stores, sources, &args.tables, output)?;
-    let by_uri = &by_uri;
     let work = running.batch.each("apply", |job| async move {
-        let plan = by_uri.get(job.location.uri());
-        let plan = plan.ok_or_else(|| Error::usage("the plan says nothing of the table"))?;
-        if args.dry_run {
+        let plan = plan_of(&job)?;
+        if dry_run {
             return job.migrator.check_saved_for(&job.kind, plan, &job.location).await;
         }
         job.migrator.apply_saved_to(&job.kind, plan, &job.location).await

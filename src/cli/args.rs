@@ -33,7 +33,7 @@ pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
 
 Exit codes:
   0  all fine (a table that a newer release migrated is fine)
-  1  a table was refused or failed, or `doctor`, `validate`, `lock` or `compat check` found something
+  1  a table was refused or failed, or a check found something
   2  usage, configuration, or kind files that can't be used
   3  `status --check` found something pending, and nothing worse"
 )]

@@ -18,7 +18,7 @@ pub(crate) async fn baseline(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let (migrator, job) = (context.migrator(), context.one(&args.table)?);
+    let (migrator, job) = (context.migrator(), context.one(&args.table).await?);
     let at = SchemaVersion::new(args.at);
     let plan = migrator.plan_baseline(&job.kind, &job.location, at).await;
     let job = &job;
@@ -35,7 +35,7 @@ pub(crate) async fn repair(
     output: &Output,
 ) -> Result<Exit, Error> {
     let context = Context::load(global, own, None)?;
-    let (migrator, job) = (context.migrator(), context.one(&args.table)?);
+    let (migrator, job) = (context.migrator(), context.one(&args.table).await?);
     let repair = match (args.restamp, args.lower_floor) {
         (Some(version), _) => Repair::Restamp(SchemaVersion::new(version)),
         (None, Some(floor)) => Repair::LowerFloor(MinVersion::new(floor)),

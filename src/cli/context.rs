@@ -84,6 +84,10 @@ impl Context {
             let named: Result<Vec<Found>, Error> = tables.tables.iter().map(|t| self.named(t)).collect();
             return Ok(vec![list(named?)?]);
         }
+        if self.kind.is_some() {
+            return Err(Error::usage("--kind is for tables on the command line, and none was named")
+                .with_hint("name the tables; those of the configuration have their kinds there"));
+        }
         let config = self.config.as_ref().ok_or_else(|| {
             Error::usage("no table was named, and there is no configuration file")
                 .with_hint("name a table, or list tables under [[tables]] in delta-migrate.toml")
@@ -94,7 +98,7 @@ impl Context {
             sources.push(list(config.tables.iter().map(|t| self.listed(t)).collect())?);
         }
         for entry in &config.discover {
-            sources.push(sources::walk(entry, self.kind.as_ref(), &self.storage, stores)?);
+            sources.push(sources::walk(entry, &self.storage, stores)?);
         }
         sources.extend(self.catalogs()?);
         if sources.is_empty() {
@@ -108,7 +112,7 @@ impl Context {
     /// The catalogs of the configuration.
     pub(crate) fn catalogs(&self) -> Result<Vec<Box<dyn Source>>, Error> {
         let entries = self.config.iter().flat_map(|c| &c.catalogs);
-        entries.map(|entry| sources::catalog(entry, self.kind.as_ref(), &self.storage)).collect()
+        entries.map(|entry| sources::catalog(entry, &self.storage)).collect()
     }
 
     /// Every kind that the configuration names must be there; all that are not are told together.
@@ -168,23 +172,35 @@ impl Context {
         if let Some(entry) = self.listed_as(table) {
             return Ok(self.listed(entry));
         }
-        let kind = self.kind_of(table)?;
-        self.migrator.kind(&kind)?;
+        let kind = self.kind_of();
+        if let Some(kind) = &kind {
+            self.migrator.kind(kind)?;
+        }
+        self.check_is_no_short_name(table)?;
         // What is no location is a mistake of the command line.
         location::named(table)?;
         let mut found = Found::at(table, self.options(self.storage_below(table)));
-        found.kind = Some(kind);
+        found.kind = kind;
         // A mistyped name beside a configuration of one kind must not make a table.
         found.trust = if self.kind_is_given { Trust::Named } else { Trust::Asked };
         Ok(found)
     }
 
-    /// One table that a person decides about.
-    pub(crate) fn one(&self, table: &str) -> Result<One, Error> {
+    /// One table that a person decides about; its own stamp says its kind where nothing else does.
+    pub(crate) async fn one(&self, table: &str) -> Result<One, Error> {
         let found = self.named(table)?;
-        let kind = found.kind.unwrap_or_default();
+        let location = self.location_of(table)?;
+        let kind = match found.kind {
+            Some(kind) => kind,
+            None => match crate::batch::stamped_kind_of(&self.migrator, &location).await {
+                Ok(kind) => kind,
+                Err(error) => {
+                    return Err(Error::usage(error.to_string()).with_hint(error.hint().unwrap_or_default()));
+                }
+            },
+        };
         self.migrator.kind(&kind)?;
-        Ok(One { kind, location: self.location_of(table)? })
+        Ok(One { kind, location })
     }
 
     /// A location whose kind does not matter.
@@ -258,20 +274,23 @@ impl Context {
         sources::merged(&self.storage, own)
     }
 
-    fn kind_of(&self, table: &str) -> Result<String, Error> {
-        if let Some(kind) = &self.kind {
-            return Ok(kind.clone());
+    /// The kind of a table that is only named: the one that was given, or the only one that there is.
+    /// Else the table's own stamp says it.
+    fn kind_of(&self) -> Option<String> {
+        let mut names = self.migrator.kind_names();
+        let only = names.next().filter(|_| names.next().is_none());
+        self.kind.clone().or(only.map(str::to_owned))
+    }
+
+    /// Reports shorten the locations of tables that were found. Such a name must not be taken for a
+    /// path, at which a new table would be made.
+    fn check_is_no_short_name(&self, table: &str) -> Result<(), Error> {
+        let finds = self.config.as_ref().is_some_and(|c| !c.discover.is_empty() || !c.catalogs.is_empty());
+        if !finds || table.contains("://") || Path::new(table).is_absolute() || Path::new(table).exists() {
+            return Ok(());
         }
-        let names: Vec<&str> = self.migrator.kind_names().collect();
-        match names.as_slice() {
-            [only] => Ok((*only).to_owned()),
-            _ => Err(Error::usage(format!(
-                "which kind is `{}`? there is {}",
-                shown(table),
-                text::list(&names)
-            ))
-            .with_hint("say it with --kind, or list the table under [[tables]]")),
-        }
+        Err(Error::usage(format!("`{table}` is neither listed under [[tables]] nor a path that exists"))
+            .with_hint("name a table that is found by its whole location, as `--format json` shows it; a new one by its absolute path"))
     }
 }
 

@@ -6,7 +6,7 @@ use super::Exit;
 use super::args::{Global, LockArgs};
 use super::frozen::Frozen;
 use super::output::Output;
-use super::validate::{self, print_findings};
+use super::validate::{floors, print_findings};
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::finding::Finding;
@@ -35,7 +35,7 @@ pub(crate) fn run(
     let frozen = Frozen::load(global, own)?;
     let mut verified = frozen.verify();
     // Once it is frozen, a migration can raise the floor no more.
-    verified.findings.extend(validate::floors(&frozen, &verified.unlocked, validate::Which::Unlocked));
+    verified.findings.extend(floors(&frozen, &verified.unlocked));
     let file = frozen.file();
     let fits = verified.findings.is_empty();
     let is_current = frozen.lock.is_some() && verified.unlocked.is_empty() && !verified.mended;

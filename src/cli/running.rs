@@ -1,8 +1,10 @@
 //! One run over many tables: settings, progress, interruption, report.
 
 use std::fs::OpenOptions;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -47,6 +49,12 @@ impl<'a> Running<'a> {
                 })
             };
         let events = tables.events.as_deref().map(append).transpose()?;
+        if let (Some(mut file), Some(path)) = (events.as_ref(), tables.events.as_deref())
+            && !ends_with_a_line(path)
+        {
+            // A line that a full disk cut short must not swallow the next one.
+            let _ = file.write_all(b"\n");
+        }
         // A report that can't be written is told before the work, not after it.
         tables.report.as_deref().map(append).transpose()?;
         let progress = Arc::new(Progress::new(command, events));
@@ -65,12 +73,13 @@ impl<'a> Running<'a> {
 
     /// Does the work; meanwhile people are told, and the first Ctrl-C is heard.
     pub(crate) async fn run(&self, work: impl Future<Output = BatchReport>) -> BatchReport {
-        let watch = tokio::spawn(watch_for_interrupt(self.batch.stop()));
+        let ended = Arc::new(AtomicBool::new(false));
+        tokio::spawn(watch_for_interrupt(self.batch.stop(), ended.clone()));
         let report = tokio::select! {
             report = work => report,
             () = self.progress.tell(|line| self.output.note(line)) => BatchReport::new("", Vec::new()),
         };
-        watch.abort();
+        ended.store(true, Ordering::SeqCst);
         self.progress.end();
         report
     }
@@ -120,13 +129,25 @@ impl<'a> Running<'a> {
 /// The first Ctrl-C (or SIGTERM, as schedulers send it) lets the tables end that are being worked on
 /// and starts no other; a second one ends the process, which leaves every table with its commit or
 /// without.
-async fn watch_for_interrupt(stop: Stop) {
+async fn watch_for_interrupt(stop: Stop, ended: Arc<AtomicBool>) {
     while asked_to_end().await {
-        if !stop.now() {
+        // Once the tables are done only the report is left, and nobody may be reading it.
+        if ended.load(Ordering::SeqCst) || !stop.now() {
             std::process::exit(130);
         }
         tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
     }
+}
+
+fn ends_with_a_line(path: &Path) -> bool {
+    let last = || {
+        let mut file = std::fs::File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        let mut byte = [0];
+        file.read_exact(&mut byte).map(|()| byte == *b"\n")
+    };
+    // An empty file has no last byte, and what can't be sought has no lines to end.
+    last().unwrap_or(true)
 }
 
 #[cfg(unix)]

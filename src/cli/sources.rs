@@ -19,26 +19,21 @@ pub(super) fn merged(common: &Options, own: Option<&Options>) -> Options {
 
 pub(super) fn walk(
     entry: &DiscoverEntry,
-    kind: Option<&String>,
     storage: &Options,
     stores: &Arc<Stores>,
 ) -> Result<Box<dyn Source>, Error> {
-    let DiscoverEntry { root, include, exclude, kind: own_kind, storage: own } = entry;
+    let DiscoverEntry { root, include, exclude, kind, storage: own } = entry;
     let mut walk = Walk::new(stores.clone(), root, merged(storage, Some(own)))?
         .include(include.iter().map(String::as_str))?
         .exclude(exclude.iter().map(String::as_str))?;
-    if let Some(kind) = kind.or(own_kind.as_ref()) {
+    if let Some(kind) = kind {
         walk = walk.kind(kind);
     }
     Ok(Box::new(walk))
 }
 
-pub(super) fn catalog(
-    entry: &CatalogEntry,
-    kind: Option<&String>,
-    storage: &Options,
-) -> Result<Box<dyn Source>, Error> {
-    let kind = kind.or(entry.kind.as_ref()).cloned();
+pub(super) fn catalog(entry: &CatalogEntry, storage: &Options) -> Result<Box<dyn Source>, Error> {
+    let kind = entry.kind.clone();
     let storage = merged(storage, Some(&entry.storage));
     match entry.service {
         Service::Glue => glue(entry, kind, storage),

@@ -52,7 +52,7 @@ pub(crate) fn run(
     let file = frozen.file();
     let verified = frozen.verify();
     let mut findings = verified.findings;
-    findings.extend(floors(&frozen, &verified.unlocked, Which::Every));
+    findings.extend(floors(&frozen, &verified.unlocked));
     if args.locked && frozen.lock.is_none() {
         findings.push(Finding {
             file: Some(file.clone()),
@@ -89,16 +89,8 @@ pub(crate) fn run(
     Ok(if ok { Exit::Fine } else { Exit::Errors })
 }
 
-/// Which migrations are asked for their floors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    Every,
-    /// Those that are not locked yet.
-    Unlocked,
-}
-
 /// Migrations after which older releases had better be stopped, and are not.
-pub(crate) fn floors(frozen: &Frozen, unlocked: &[Unlocked], which: Which) -> Vec<Finding> {
+pub(crate) fn floors(frozen: &Frozen, unlocked: &[Unlocked]) -> Vec<Finding> {
     let unlocked: BTreeSet<(&str, SchemaVersion)> =
         unlocked.iter().map(|u| (u.kind.as_str(), u.frozen.version)).collect();
     let mut out = Vec::new();
@@ -108,7 +100,7 @@ pub(crate) fn floors(frozen: &Frozen, unlocked: &[Unlocked], which: Which) -> Ve
             let is_locked = frozen.lock.is_some() && !unlocked.contains(&(kind.name(), version));
             // What has shipped can't raise the floor any more; a later migration can do it.
             let raised = migration.raises_min_version() || (is_locked && floor >= version.get());
-            if raised || migration.min_version_waived().is_some() || (is_locked && which == Which::Unlocked) {
+            if raised || migration.min_version_waived().is_some() {
                 continue;
             }
             let harmed = harmed(&of_migration(kind, version, migration));

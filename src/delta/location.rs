@@ -182,6 +182,12 @@ pub(crate) fn parse(text: &str) -> Result<Url, Error> {
             }
         };
     }
+    if let Some((scheme, _)) = text.split_once("//").filter(|(scheme, _)| is_store(scheme)) {
+        return Err(Error::usage(format!(
+            "`{scheme}//…` is no table location: a URL has a colon after its scheme"
+        ))
+        .with_hint(format!("write {scheme}://…")));
+    }
     if let Some((scheme, _)) = text.split_once(":/").filter(|(scheme, _)| is_scheme(scheme)) {
         return Err(wrong("a URL has two slashes after its scheme").with_hint(format!("write {scheme}://…")));
     }
@@ -208,7 +214,13 @@ pub(crate) fn canonical(text: &str) -> Result<String, Error> {
     {
         return Ok(text);
     }
-    Ok(redacted(&url))
+    // The same object may be written with and without escapes.
+    let shown = redacted(&url);
+    let path = path_in_store(&url).ok().filter(|path| !path.as_ref().is_empty());
+    Ok(match path.and_then(|path| Some((shown.split_once(url.path().trim_end_matches('/'))?.0, path))) {
+        Some((store, path)) => format!("{store}/{path}"),
+        None => shown,
+    })
 }
 
 /// A location as somebody wrote it, without what may be secret in a URL.
@@ -217,6 +229,10 @@ pub(crate) fn shown(text: &str) -> String {
         None => text.to_owned(),
         Some((scheme, _)) => Url::parse(text).map_or_else(|_| format!("{scheme}://…"), |url| redacted(&url)),
     }
+}
+
+fn is_store(text: &str) -> bool {
+    Url::parse(&format!("{text}://x")).is_ok_and(|url| options::Family::of(&url).is_some())
 }
 
 /// Two letters at least: one alone is a drive.
@@ -251,8 +267,8 @@ pub(crate) fn redacted(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
-    // Azure writes the container where others write a user, so only a password is a secret.
-    if url.password().is_some() {
+    // Azure writes the container where others write a user; there only a password is a secret.
+    if url.password().is_some() || matches!(url.scheme(), "s3" | "s3a" | "s3n" | "gs") {
         let _ = url.set_password(None);
         let _ = url.set_username("");
     }
@@ -267,6 +283,7 @@ mod tests {
     fn credentials_never_show() {
         let shown = |text: &str| redacted(&Url::parse(text).unwrap());
         assert_eq!(shown("s3://user:secret@bucket/t/?sig=abc"), "s3://bucket/t");
+        assert_eq!(shown("s3://secret@bucket/t/"), "s3://bucket/t");
         assert_eq!(shown("abfss://container@account/t/"), "abfss://container@account/t");
         assert_eq!(shown("file:///tmp/a%20b/"), "/tmp/a b");
         let location = Location::new("memory:///t?token=abc", HashMap::new()).unwrap();

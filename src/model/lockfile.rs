@@ -162,5 +162,5 @@ fn one_line(description: &str) -> String {
     text::clean(text.trim())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests;

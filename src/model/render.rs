@@ -167,7 +167,7 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
     let (counted, shown): (Vec<&TableReport>, Vec<&TableReport>) = tables.into_iter().partition(is_counted);
     let names = shorten_uris(&shown);
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).min(60);
-    let kinds = shown.iter().map(|t| t.kind.chars().count()).max().unwrap_or(0);
+    let kinds = shown.iter().map(|t| text::clean(&t.kind).chars().count()).max().unwrap_or(0);
     let in_full = if shown.len() > MOST_CURRENT as usize { InFull::No } else { InFull::Yes };
     let hint = |t: &TableReport| t.error.as_ref().and_then(|e| e.hint.clone());
     for (n, (table, name)) in shown.iter().zip(&names).enumerate() {
@@ -257,6 +257,8 @@ fn line(
     let TableReport { outcome, from, to, newest, log_version, kind, error, .. } = table;
     let Palette { dim, reset, .. } = palette;
     let colour = palette.outcome(*outcome);
+    // A stranger's stamp is a stranger's text.
+    let kind = text::clean(kind);
     let word = if *outcome == Outcome::Planned { "pending" } else { outcome.as_str() };
     let head = format!("{colour}{word:<9}{reset} {name:<width$}  {kind:<kinds$}");
     let gap = " ".repeat(10);

@@ -112,8 +112,13 @@ async fn more_changes_than_are_allowed_refuse_the_run_before_the_first_write() {
 
     let plan = lake.path("plan.json");
     assert_eq!(lake.run(&["plan", "-o", plan.to_str().unwrap()]).code, 0);
-    let (code, report) = lake.json(&["apply", "--plan", plan.to_str().unwrap(), "--max-changed", "2"]);
+    let written = lake.path("report.json");
+    let args = ["--max-changed", "2", "--report", written.to_str().unwrap(), "--events", "events.jsonl"];
+    let (code, report) = lake.json(&[&["apply", "--plan", plan.to_str().unwrap()], &args[..]].concat());
     assert_eq!((code, &report["error"]["code"]), (1, &Value::from("too_many_changes")), "{report}");
+    assert_eq!((count(&report, "planned"), count(&report, "current")), (3, 1));
+    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(written).unwrap()).unwrap(), report);
+    assert_eq!(std::fs::read_to_string(lake.path("events.jsonl")).unwrap().lines().count(), 4);
     assert!(lake.files() == before);
 
     let human = lake.run(&["apply", "--max-changed", "2"]);
@@ -137,4 +142,15 @@ async fn a_failure_ends_a_run_that_fails_fast() {
     assert_eq!(by_name(&report)["b"]["error"]["code"], "interrupted");
     let (code, report) = lake.json(&["apply", "--concurrency", "1"]);
     assert_eq!((code, count(&report, "refused"), count(&report, "migrated")), (1, 1, 3), "{report}");
+}
+
+#[tokio::test]
+async fn a_plan_is_carried_out_where_it_changes_no_more_than_is_allowed() {
+    let lake = Lake::new();
+    lake.table("lake/a", 2).await;
+    lake.table("lake/b", 10).await;
+    assert_eq!(lake.run(&["plan", "-o", "plan.json"]).code, 0);
+    let (code, report) = lake.json(&["apply", "--plan", "plan.json", "--max-changed", "1", "--events", "e"]);
+    assert_eq!((code, count(&report, "migrated"), count(&report, "current")), (0, 1, 1), "{report}");
+    assert_eq!(std::fs::read_to_string(lake.path("e")).unwrap().lines().count(), 2);
 }

@@ -43,6 +43,9 @@ struct Crawl<'a> {
     /// when the stream is polled, a caller that waits for the same store could wait for ever.
     under_way: JoinSet<Looked>,
     ready: VecDeque<Result<Found, Error>>,
+    /// How many tables were given, and how many the globs left out.
+    given: usize,
+    passed_over: usize,
 }
 
 pub(super) fn tables(walk: &Walk) -> BoxStream<'_, Result<Found, Error>> {
@@ -76,6 +79,8 @@ impl<'a> Crawl<'a> {
             links: BTreeMap::new(),
             under_way: JoinSet::new(),
             ready: VecDeque::new(),
+            given: 0,
+            passed_over: 0,
         })
     }
 
@@ -94,10 +99,13 @@ impl<'a> Crawl<'a> {
                 Some(Ok((place, Ok(Look::Other(inside))))) => self.go_on(&place, inside),
                 Some(Ok((place, Err(e)))) => self.failed(&place, e),
                 Some(Err(e)) => self.ready.push_back(Err(cut_off(e))),
-                None => {
-                    let (below, real) = self.links.pop_first()?;
-                    self.add(below, Some(real));
-                }
+                None => match self.links.pop_first() {
+                    Some((below, real)) => self.add(below, Some(real)),
+                    None => {
+                        self.tell_what_was_passed_over();
+                        return None;
+                    }
+                },
             }
         }
     }
@@ -122,7 +130,22 @@ impl<'a> Crawl<'a> {
 
     fn table(&mut self, place: &Place) {
         if self.walk.rules.counts(&place.below) {
+            self.given += 1;
             self.ready.push_back(self.walk.found(&place.below));
+        } else {
+            self.passed_over += 1;
+        }
+    }
+
+    /// Globs that match nothing are a mistake more often than a wish.
+    fn tell_what_was_passed_over(&mut self) {
+        let seen = std::mem::take(&mut self.passed_over);
+        if self.given == 0 && seen > 0 {
+            let (source, tables) = (self.walk.shown(""), crate::model::text::count(seen, "table"));
+            tracing::warn!(
+                source,
+                "{tables} seen and none meant by `include` and `exclude`; `*` is one name, `**/x` an x at any depth"
+            );
         }
     }
 

@@ -143,6 +143,7 @@ fn no_lock(url: &Url, options: &Options, env: &Options) -> Result<(), Error> {
 
 /// Refuses settings that no commit, or no request at all, could go with.
 pub(super) fn check(url: &Url, options: &Options, env: &Options) -> Result<(), Error> {
+    check_text(url, options, env)?;
     let (endpoint, allow_http, emulator): (&[&str], &[&str], &[&str]) = match Family::of(url) {
         Some(Family::S3) => {
             if value(&CONDITIONAL_PUT, options, env)
@@ -165,6 +166,9 @@ pub(super) fn check(url: &Url, options: &Options, env: &Options) -> Result<(), E
         ),
         _ => return Ok(()),
     };
+    if let Some(text) = value(endpoint, options, env).filter(|v| !v.is_empty()) {
+        check_endpoint(text)?;
+    }
     let is_on = |names: &[&str]| value(names, options, env).is_some_and(is_true);
     if !is_on(allow_http)
         && !is_on(emulator)
@@ -177,6 +181,52 @@ pub(super) fn check(url: &Url, options: &Options, env: &Options) -> Result<(), E
         .with_hint(format!("use https://, or set {name}=true where the network is trusted")));
     }
     Ok(())
+}
+
+/// Values that can be no part of a request: object_store panics on them, in the middle of a run.
+fn check_text(url: &Url, options: &Options, env: &Options) -> Result<(), Error> {
+    let prefix = match Family::of(url) {
+        Some(Family::S3) => "aws_",
+        Some(Family::Azure) => "azure_",
+        Some(Family::Gcs) => "google_",
+        _ => return Ok(()),
+    };
+    let of_env = env.iter().filter(|(key, _)| key.to_ascii_lowercase().starts_with(prefix));
+    // A service account's JSON may have lines.
+    let one_line =
+        |key: &str| !["key", "credentials"].iter().any(|end| key.ends_with(end)) || prefix != "google_";
+    for (key, value) in options.iter().chain(of_env) {
+        if one_line(&key.to_ascii_lowercase()) && value.chars().any(char::is_control) {
+            return Err(Error::usage(format!(
+                "the value of `{key}` holds a line break or another control character"
+            ))
+            .with_hint("take it out: secrets that were read from a file often end with a line break"));
+        }
+    }
+    Ok(())
+}
+
+/// The endpoint itself is not repeated: it may hold a password.
+fn check_endpoint(text: &str) -> Result<(), Error> {
+    let wrong = |why: &str| {
+        Err(Error::usage(format!("the endpoint can't be used: {why}"))
+            .with_hint("write it as http://host:port or https://host, without user and password; credentials have options of their own"))
+    };
+    if text.trim() != text {
+        return wrong("there is white space around it");
+    }
+    let lower = text.to_ascii_lowercase();
+    if !lower.starts_with("http://") && !lower.starts_with("https://") {
+        return wrong("it does not begin with http:// or https://");
+    }
+    match Url::parse(text) {
+        Err(e) => wrong(&e.to_string()),
+        Ok(url) if url.password().is_some() || !url.username().is_empty() => {
+            wrong("it holds a user or a password")
+        }
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => wrong("it holds a query"),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// An option under any of its names: what was given comes before the environment.

@@ -97,4 +97,68 @@ async fn globs_say_which_tables_of_a_walk_are_meant() {
     let (code, report) = lake.json(&["apply"]);
     assert_eq!(code, 0);
     assert_eq!(by_name(&report).into_keys().collect::<Vec<_>>(), ["cdc_a", "cdc_b"], "{report}");
+    lake.configure("[[discover]]\nroot = \"lake\"\ninclude = \"nothing_*\"\n");
+    let ran = lake.run(&["status"]);
+    assert!(ran.stderr.contains("4 tables seen and none meant"), "{ran:?}");
+}
+
+/// Two kinds, so that a table's kind has to be told.
+async fn two_kinds() -> Lake {
+    let lake = Lake::new();
+    let other = FACTS.replacen("kind = \"facts\"", "kind = \"other\"", 1);
+    std::fs::write(lake.path("kinds/other.toml"), other).unwrap();
+    lake.table("lake/ours", 2).await;
+    facts().write(&lake.path("lake/unstamped"));
+    lake
+}
+
+#[tokio::test]
+async fn a_named_table_is_of_the_kind_that_its_own_stamp_says() {
+    let lake = two_kinds().await;
+    let before = lake.files();
+    let unknown = lake.json(&["apply", "lake/unstamped"]);
+    assert_eq!((unknown.0, &unknown.1["tables"][0]["error"]["code"]), (1, &Value::from("unversioned")));
+    assert!(unknown.1["tables"][0]["error"]["hint"].as_str().unwrap().contains("--kind"));
+    assert_eq!(lake.run(&["baseline", "lake/unstamped", "--at", "0"]).code, 2);
+    assert!(lake.files() == before);
+    let (code, report) = lake.json(&["apply", "lake/ours"]);
+    assert_eq!((code, count(&report, "migrated")), (0, 1), "{report}");
+    assert_eq!(report["tables"][0]["kind"], "facts");
+    let args = ["repair", "lake/ours", "--restamp", "10", "--why", "x", "--dry-run"];
+    assert!(lake.run(&args).code <= 1, "the stamp says the kind here too");
+}
+
+#[tokio::test]
+async fn the_kind_of_the_command_line_is_for_the_tables_of_the_command_line() {
+    let lake = two_kinds().await;
+    lake.configure("[[tables]]\nuri = \"lake/new\"\nkind = \"facts\"\n[[discover]]\nroot = \"lake\"\n");
+    let before = lake.files();
+    for command in ["status", "plan", "apply"] {
+        let ran = lake.run(&[command, "--kind", "other"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.stderr.contains("none was named"), "{ran:?}");
+    }
+    assert!(lake.files() == before);
+}
+
+#[tokio::test]
+async fn a_short_name_out_of_a_report_makes_no_new_table() {
+    let lake = two_kinds().await;
+    let before = crate::support::table::files_below(&lake.path(""));
+    for args in [&["apply", "ours"][..], &["apply", "--kind", "facts", "ours"]] {
+        let ran = lake.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.stderr.contains("whole location"), "{ran:?}");
+    }
+    assert!(crate::support::table::files_below(&lake.path("")) == before);
+}
+
+#[tokio::test]
+async fn a_strangers_stamp_can_not_draw_on_the_terminal() {
+    let lake = Lake::new();
+    let log = facts().property("app.schema_version", "1").property("app.kind", "o\u{1b}[31m\r\nders");
+    log.write(&lake.path("lake/other"));
+    let ran = lake.run(&["status"]);
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\r'), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
 }

@@ -93,7 +93,7 @@ fn usage_that_can_not_be_right_ends_with_2() {
     let lake = Lake::copy();
     for (args, wanted) in [
         (&["status", "-c", "nowhere.toml"][..], "nowhere.toml"),
-        (&["status", "tables/other"], "--kind"),
+        (&["status", "--kind", "orders"], "none was named"),
         (&["status", "--kind", "nothing", "orders_us"], "nothing"),
         (&["status", "--namespace", "del ta"], "namespace"),
         (&["status", "--namespace", "app", "--kind-file", "kinds/orders.toml"], "no table was named"),

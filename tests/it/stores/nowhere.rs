@@ -86,10 +86,16 @@ fn settings_that_no_commit_can_go_with_are_refused_by_name() {
         ([("AWS_CONDITIONAL_PUT", "disabled")], "conditional_put"),
         ([("AWS_S3_LOCKING_PROVIDER", "dynamodb")], "AWS_S3_LOCKING_PROVIDER"),
         ([("AWS_ALLOW_HTTP", "false")], "AWS_ALLOW_HTTP=true"),
+        ([("AWS_ENDPOINT_URL", "http://user:hunter2@127.0.0.1:9")], "holds a user or a password"),
+        ([("AWS_ENDPOINT_URL", "127.0.0.1:9000")], "does not begin with http"),
+        ([("AWS_ENDPOINT_URL", "http://h:99999")], "can't be used"),
+        ([("AWS_ENDPOINT_URL", " http://h")], "white space"),
+        ([("AWS_SESSION_TOKEN", "hunter2\n")], "line break"),
     ] {
         let ran = dead_s3(&set).on(folder.path(), 1, &["apply"]);
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (2, &"usage".into()), "{ran:?}");
         assert!(ran.stdout.contains(name), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
     }
     let doctor = dead_s3(&[("AWS_S3_LOCKING_PROVIDER", "dynamodb")]).doctor(&[]);
     assert_eq!((doctor.code, outcome(&doctor.json(), "lock_provider")), (1, "failed".to_owned()));

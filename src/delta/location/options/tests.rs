@@ -80,11 +80,17 @@ fn an_endpoint_without_encryption_has_to_be_allowed() {
         ("s3://b/t", "aws_endpoint_url_s3", "aws_allow_http"),
         ("az://c/t", "AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
     ] {
-        let set = map(&[(endpoint, "http://user:pw@127.0.0.1:9")]);
+        let set = map(&[(endpoint, "http://127.0.0.1:9")]);
         let error = check(&url(text), &none, &set).unwrap_err();
         assert!(error.hint().unwrap().contains("_ALLOW_HTTP=true"), "{error:?}");
-        assert!(!format!("{error:?}").contains("pw"));
         check(&url(text), &map(&[(allow, "true")]), &set).unwrap();
+        for wrong in
+            ["http://user:pw@h", "https://pw@h", "https://h?sig=pw", "h:9000", "pw", "http://", " http://h"]
+        {
+            let error = check(&url(text), &map(&[(allow, "true"), (endpoint, wrong)]), &none).unwrap_err();
+            assert!(error.message().starts_with("the endpoint can't be used"), "{error:?}");
+            assert!(!format!("{error:?}").contains("pw"), "{error:?}");
+        }
         check(&url(text), &map(&[(endpoint, "https://127.0.0.1:9")]), &set).unwrap();
         check(&url(text), &map(&[(allow, "false")]), &set).unwrap_err();
     }
