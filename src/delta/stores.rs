@@ -82,3 +82,26 @@ impl fmt::Debug for Stores {
         f.debug_struct("Stores").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_one_client(a: (&str, &str), b: (&str, &str)) -> bool {
+        let stores = Stores::new(4);
+        let store = |(uri, option): (&str, &str)| {
+            let options = BTreeMap::from([("some_option".to_owned(), option.to_owned())]);
+            stores.folder(uri, &options).unwrap().store
+        };
+        Arc::ptr_eq(&store(a), &store(b))
+    }
+
+    #[test]
+    fn tables_of_one_bucket_with_the_same_options_share_a_client() {
+        assert!(is_one_client(("memory://a/t", "x"), ("memory://a/u/v", "x")));
+        assert!(is_one_client(("/lake/t", "x"), ("/elsewhere/u", "x")));
+        assert!(!is_one_client(("memory://a/t", "x"), ("memory://a/t", "y")));
+        assert!(!is_one_client(("memory://a/t", "x"), ("memory://b/t", "x")));
+        assert!(!is_one_client(("/lake/t", "x"), ("memory://a/t", "x")));
+    }
+}

@@ -1,6 +1,7 @@
 """Every real table as a kind file: the file is accepted, the table fits it, and a new table made from it is the same.
 
 `kind from-table` on each table of a folder; what it could not take over it has to say, here as in the file. Then:
+- `validate` accepts it;
 - the table itself, on a copy, is `unversioned` work for the kind and nothing else: never `unknown_shape` or a refusal
   that its features do not explain, and `baseline --at 0` takes it over;
 - a new table that `apply` creates from the file has the columns, nullability, comments, partitioning, description and
@@ -106,6 +107,9 @@ def sweep(o, check, entry, tmp):
     code, _, err = command(o.bin, "kind", "from-table", src, "--name", "probe", "-o", out)
     if code != 2:
         wrong.append(f"an existing file was replaced: exit {code}")
+    code, stdout, err = command(o.bin, "validate", "--namespace", NS, "--kind-file", out, "--format", "json")
+    if code or not json.loads(stdout)["ok"]:
+        wrong.append(f"validate: exit {code}: {stdout[-300:]} {err[-300:]}")
     # The table fits.
     dst = fresh(src, os.path.join(tmp, "t"))
     _, protocol, meta = check.state(dst)
