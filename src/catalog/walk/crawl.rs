@@ -43,9 +43,10 @@ struct Crawl<'a> {
     /// when the stream is polled, a caller that waits for the same store could wait for ever.
     under_way: JoinSet<Looked>,
     ready: VecDeque<Result<Found, Error>>,
-    /// How many tables were given, and how many the globs left out.
+    /// How many tables were given, how many the globs left out, and how many folders they closed.
     given: usize,
     passed_over: usize,
+    not_entered: usize,
 }
 
 pub(super) fn tables(walk: &Walk) -> BoxStream<'_, Result<Found, Error>> {
@@ -81,6 +82,7 @@ impl<'a> Crawl<'a> {
             ready: VecDeque::new(),
             given: 0,
             passed_over: 0,
+            not_entered: 0,
         })
     }
 
@@ -96,7 +98,10 @@ impl<'a> Crawl<'a> {
             }
             match self.under_way.join_next().await {
                 Some(Ok((place, Ok(Look::Table)))) => self.table(&place),
-                Some(Ok((place, Ok(Look::Other(inside))))) => self.go_on(&place, inside),
+                Some(Ok((place, Ok(Look::Other(inside))))) => {
+                    self.not_entered += usize::from(!self.walk.rules.reaches_below(&place.below));
+                    self.go_on(&place, inside);
+                }
                 Some(Ok((place, Err(e)))) => self.failed(&place, e),
                 Some(Err(e)) => self.ready.push_back(Err(cut_off(e))),
                 None => match self.links.pop_first() {
@@ -139,12 +144,14 @@ impl<'a> Crawl<'a> {
 
     /// Globs that match nothing are a mistake more often than a wish.
     fn tell_what_was_passed_over(&mut self) {
-        let seen = std::mem::take(&mut self.passed_over);
+        let seen = std::mem::take(&mut self.passed_over) + std::mem::take(&mut self.not_entered);
         if self.given == 0 && seen > 0 {
-            let (source, tables) = (self.walk.shown(""), crate::model::text::count(seen, "table"));
+            let source = self.walk.shown("");
+            let passed_over = crate::model::text::count(seen, "folder");
             tracing::warn!(
                 source,
-                "{tables} seen and none meant by `include` and `exclude`; `*` is one name, `**/x` an x at any depth"
+                "`include` and `exclude` mean no table, and {passed_over} were passed over; `*` is one name, \
+                 `**/x` an x at any depth"
             );
         }
     }
@@ -174,12 +181,17 @@ impl<'a> Crawl<'a> {
     }
 
     /// The path below the root of something in a folder, if it is to be looked at.
-    fn wanted(&self, folder: &Place, name: &str) -> Option<String> {
+    fn wanted(&mut self, folder: &Place, name: &str) -> Option<String> {
         let below = match folder.below.as_str() {
             "" => name.to_owned(),
             folder => format!("{folder}/{name}"),
         };
-        (!is_hidden(name) && self.walk.rules.reaches(&below)).then_some(below)
+        if is_hidden(name) {
+            return None;
+        }
+        let reaches = self.walk.rules.reaches(&below);
+        self.not_entered += usize::from(!reaches);
+        reaches.then_some(below)
     }
 
     fn add(&mut self, below: String, real: Option<PathBuf>) {

@@ -97,9 +97,12 @@ async fn globs_say_which_tables_of_a_walk_are_meant() {
     let (code, report) = lake.json(&["apply"]);
     assert_eq!(code, 0);
     assert_eq!(by_name(&report).into_keys().collect::<Vec<_>>(), ["cdc_a", "cdc_b"], "{report}");
-    lake.configure("[[discover]]\nroot = \"lake\"\ninclude = \"nothing_*\"\n");
-    let ran = lake.run(&["status"]);
-    assert!(ran.stderr.contains("4 tables seen and none meant"), "{ran:?}");
+    // Globs that mean nothing are told, also where the tables lie deeper than they reach.
+    for include in ["nothing_*", "cdc_b", "**/nothing"] {
+        lake.configure(&format!("[[discover]]\nroot = \"lake\"\ninclude = \"{include}\"\n"));
+        let ran = lake.run(&["status"]);
+        assert!(ran.stderr.contains("mean no table"), "{include}: {ran:?}");
+    }
 }
 
 /// Two kinds, so that a table's kind has to be told.
