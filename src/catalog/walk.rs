@@ -50,7 +50,7 @@ impl Walk {
     /// A walk below `root`, a path or a URL, in a store with these options.
     ///
     /// # Errors
-    /// [`ErrorCode::Usage`]: the root can't be opened as a location.
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): the root can't be opened as a location.
     pub fn new(
         stores: Arc<Stores>,
         root: impl Into<String>,
