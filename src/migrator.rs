@@ -1,6 +1,7 @@
 //! Read → assess → plan → commit, and again while races are lost.
 
 mod builder;
+mod by_hand;
 mod moments;
 mod run;
 
@@ -18,7 +19,7 @@ use crate::delta::snapshot::state_of;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::{Assessment, assess};
 use crate::model::kind::Kind;
-use crate::model::plan::{Plan, Repair, Target, plan};
+use crate::model::plan::{Plan, Target, plan};
 use crate::model::refusal::Refusal;
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
@@ -433,62 +434,6 @@ impl Migrator {
         Ok(self.run_from(kind, location, intent, read).await?.report)
     }
 
-    /// Stamps a table without a stamp at `at`, once its columns are known to fit that version.
-    ///
-    /// # Errors
-    /// `unknown_shape` when they do not; the refusals of an assessment.
-    pub async fn baseline(
-        &self,
-        kind: &str,
-        location: &Location,
-        at: SchemaVersion,
-    ) -> Result<TableReport, Error> {
-        Ok(self.run(kind, location, Intent::baseline(at)).await?.report)
-    }
-
-    /// Puts a table right by hand; `why`, at most 300 characters, goes into its history.
-    ///
-    /// # Errors
-    /// Refused where the repair does not fit the table's state; see [`Repair`].
-    pub async fn repair(
-        &self,
-        kind: &str,
-        location: &Location,
-        repair: Repair,
-        why: &str,
-    ) -> Result<TableReport, Error> {
-        check_why(why)?;
-        Ok(self.run(kind, location, Intent::repair(repair, why)).await?.report)
-    }
-
-    /// What [`Migrator::baseline`] would do.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn plan_baseline(
-        &self,
-        kind: &str,
-        location: &Location,
-        at: SchemaVersion,
-    ) -> Result<Plan, Error> {
-        self.plan_intent(self.kind(kind)?, location, &Intent::baseline(at)).await
-    }
-
-    /// What [`Migrator::repair`] would do.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn plan_repair(
-        &self,
-        kind: &str,
-        location: &Location,
-        repair: Repair,
-        why: &str,
-    ) -> Result<Plan, Error> {
-        check_why(why)?;
-        self.plan_intent(self.kind(kind)?, location, &Intent::repair(repair, why)).await
-    }
-
     async fn plan_intent(&self, kind: &Kind, location: &Location, intent: &Intent) -> Result<Plan, Error> {
         let found = self.read(kind, location).await?;
         let state = found.as_ref().map(|f| &f.state);
@@ -557,15 +502,6 @@ impl Migrator {
         tracing::debug!(report = %done.report, "table done");
         Ok(done)
     }
-}
-
-fn check_why(why: &str) -> Result<(), Error> {
-    let length = why.trim().chars().count();
-    if (1..=300).contains(&length) && !why.chars().any(char::is_control) {
-        return Ok(());
-    }
-    Err(Error::usage("`why` must be 1 to 300 characters on one line")
-        .with_hint("say why the repair is needed"))
 }
 
 /// Loads a table, or what is new of it, after the work on it is done.
