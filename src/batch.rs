@@ -286,8 +286,12 @@ impl Batch {
 }
 
 fn panicked() -> Error {
-    Error::new(ErrorCode::Storage, Stage::Read, "the work on the table was cut off by a panic in a library")
-        .with_hint("check the storage options; run it again, which finds out what landed; please report this")
+    Error::new(
+        ErrorCode::OutcomeUnknown,
+        Stage::Commit,
+        "the work on the table was cut off by a panic in a library",
+    )
+    .with_hint("run it again: it finds out what landed; check the storage options, and please report this")
 }
 
 /// Those that were named in their order, those that were found by location, source after source.

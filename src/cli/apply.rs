@@ -67,7 +67,10 @@ async fn saved(context: &Context, file: &Path, args: &ApplyArgs, output: &Output
         }
     }
     let sources = || -> Result<Vec<Box<dyn Source>>, Error> {
-        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(TableList::new(known.clone()))];
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        if !known.is_empty() {
+            sources.push(Box::new(TableList::new(known.clone())));
+        }
         if !sought.is_empty() {
             // Only the catalog knows the way to these tables' stores.
             for catalog in context.catalogs()? {

@@ -200,27 +200,14 @@ impl TableReport {
 
     /// The report of a table that was refused or that failed.
     pub(crate) fn of_error(uri: &str, kind: &str, newest: Option<SchemaVersion>, error: &Error) -> Self {
-        let outcome = if error.is_refusal() { Outcome::Refused } else { Outcome::Failed };
         Self {
-            uri: uri.to_owned(),
-            kind: kind.to_owned(),
-            outcome,
-            from: None,
-            to: None,
-            floor: None,
-            min_version: None,
+            outcome: if error.is_refusal() { Outcome::Refused } else { Outcome::Failed },
             newest,
             log_version: error.committed().last().map(|v| LogVersion::new(*v)),
             commits: u32::try_from(error.committed().len()).unwrap_or(u32::MAX),
-            attempts: 0,
-            mode: Mode::NoChange,
-            assessment: None,
-            migrations: Vec::new(),
-            warnings: Vec::new(),
-            elapsed_ms: 0,
             error: Some(ErrorReport::of(error)),
             reason: None,
-            columns: Vec::new(),
+            ..Self::left_out(uri, kind, "")
         }
     }
 
