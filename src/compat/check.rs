@@ -8,7 +8,7 @@ use tracing::subscriber::NoSubscriber;
 use super::carry::Carrier;
 use super::files::Scratch;
 use super::manifest::{KindEntry, MANIFEST, Manifest};
-use super::{Checked, Finding, documents, files};
+use super::{Checked, Finding, documents, files, lock};
 use crate::error::Error;
 use crate::model::digest::{self, ChainDigest};
 use crate::model::kind::Kind;
@@ -53,6 +53,7 @@ pub async fn check(
         return Ok(checked);
     }
     checked.findings = kind_files(folder, &label)?;
+    checked.findings.extend(lock::check(folder, &label, &manifest, kinds)?);
     let mut carried = Vec::new();
     for entry in &manifest.kinds {
         match same_chain(&label, entry, &manifest.schemes.digest, kinds) {

@@ -10,10 +10,11 @@ use super::manifest::{Manifest, PlanEnd, PlanEntry, TableEntry};
 use super::moments::Fixed;
 use super::said::Said;
 use super::table::{Table, drop_stamps};
-use super::{Options, files, unreadable};
+use super::{Options, files, lock, unreadable};
 use crate::error::Error;
 use crate::migrator::{IfMissing, Migrator};
 use crate::model::kind::{Adopt, Kind};
+use crate::model::lockfile::LOCK_FILE;
 use crate::model::plan::{Repair, Target};
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
@@ -66,9 +67,8 @@ pub async fn generate(
         let name = Path::new(name).file_name().ok_or_else(|| Error::usage("a kind file without a name"))?;
         files::write(&root.join("kinds").join(name), text.as_bytes())?;
     }
-    if let Some(lock) = &options.lock {
-        files::write(&root.join("migrations.lock"), lock.as_bytes())?;
-    }
+    let lock = options.lock.clone().unwrap_or_else(|| lock::text(kinds));
+    files::write(&root.join(LOCK_FILE), lock.as_bytes())?;
     manifest.seal(root)?;
     Ok(manifest)
 }

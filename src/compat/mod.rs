@@ -16,7 +16,7 @@
 //! | `tables/<kind>/<table>/` | tables born at each version, migrated to each from the first one and from the one before, step by step, taken over from another program, repaired; and tables that are to be refused: with a floor beyond every chain, drifted, without their stamp |
 //! | `rows/<kind>/<table>.json` | their rows, a row for each stage of their lives |
 //! | `said/` | what the release said: reports of `status`, `plan`, `apply`, `history`, an events file, a saved plan |
-//! | `migrations.lock` | the lock file, where there was one |
+//! | `migrations.lock` | the lock file: what of each chain the release shipped |
 //!
 //! The same build writes the same bytes each time: times, ids and file names follow from the tables'
 //! names, rows from their columns, and no path of the computer is written anywhere.
@@ -27,7 +27,7 @@
 //! the newest version of today's chain in one commit, read row by row, appended to and read again;
 //! older releases (the chain cut at each length) go on writing it, warn once, and are refused where
 //! the floor says so, and there only. Saved plans are carried out, or refused as stale, as they must
-//! be; no key of a report, plan, event, history or commit that the release wrote may be gone; kind
+//! be; the lock file is held against today's chains; no key of a report, plan, event, history or commit that the release wrote may be gone; kind
 //! files still read, and are the beginning of today's.
 //!
 //! Columns of type `variant` and `void` get no values, for no Parquet writer for them is at hand here.
@@ -69,6 +69,7 @@ mod documents;
 mod files;
 mod finding;
 mod generate;
+mod lock;
 mod manifest;
 mod moments;
 mod parquet;
@@ -95,7 +96,7 @@ pub struct Options {
     pub release: String,
     /// The texts of the kind files by their names.
     pub kind_files: BTreeMap<String, String>,
-    /// The text of the lock file.
+    /// The text of the lock file; without one, that which `delta-migrate lock` writes for the kinds.
     pub lock: Option<String>,
     /// The command that is run.
     pub command: Option<String>,

@@ -99,7 +99,6 @@ impl Lockfile {
     }
 
     /// A lock that holds nothing yet.
-    #[cfg(feature = "cli")]
     pub(crate) fn empty(file: &str) -> Self {
         Self { file: file.to_owned(), ..Self::default() }
     }
@@ -110,7 +109,6 @@ impl Lockfile {
     }
 
     /// The lock with everything in it that the kinds hold; only for kinds of which it is a prefix.
-    #[cfg(feature = "cli")]
     pub(crate) fn extended<'a>(&self, kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
         let mut lock = self.clone();
         for kind in kinds {

@@ -16,7 +16,6 @@ use crate::model::version::SchemaVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kinds {
     /// All there are: a kind that only the lock knows has vanished.
-    #[cfg(feature = "cli")]
     All,
     /// Some of them, as a sink has: other kinds of the lock are none of its business.
     Some,

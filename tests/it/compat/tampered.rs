@@ -156,3 +156,32 @@ async fn rows_stamps_floors_and_words_that_mean_something_else_today_are_found()
         assert!(findings.contains(wanted), "{wanted}\n{findings}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_file_that_is_not_understood_or_says_something_else_is_found() {
+    let corpus = Corpus::of(2).await;
+    let lock = std::fs::read_to_string(corpus.file("migrations.lock")).unwrap();
+    assert_eq!(lock.lines().filter(|l| l.starts_with("facts ")).count(), 3, "{lock}");
+    let with = |n: usize, change: &dyn Fn(&str) -> String| -> String {
+        let lines = lock.lines().enumerate();
+        let line =
+            |(i, l): (usize, &str)| if l.starts_with("facts ") && i == n { change(l) } else { l.into() };
+        lines.map(line).collect::<Vec<String>>().join("\n") + "\n"
+    };
+    let base = lock.lines().position(|l| l.starts_with("facts base")).unwrap();
+    for (text, wanted) in [
+        (
+            with(base + 1, &|l| l.replacen(" 1 ", " 1 0", 1)),
+            "1.0/migrations.lock: found 1.0/migrations.lock:",
+        ),
+        (with(base + 2, &|_| String::new()), "1.0/migrations.lock: found no line for `facts` 2 "),
+        (with(base, &|l| l.replace("base", "root")), "1.0/migrations.lock: found 1.0/migrations.lock:"),
+        (lock.replace("facts ", "deeds "), "vanished_kind"),
+    ] {
+        corpus.rewrite("migrations.lock", |_| text.clone());
+        let findings = joined(&corpus.findings(3).await);
+        assert!(findings.contains(wanted), "{wanted}\n{findings}\n{text}");
+    }
+    corpus.rewrite("migrations.lock", |_| lock.clone());
+    assert_eq!(corpus.findings(3).await, Vec::<String>::new());
+}
