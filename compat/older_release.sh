@@ -4,8 +4,9 @@
 #   bash compat/older_release.sh 0.1.0             the commit is the one that compat/0.1.0/manifest.json names
 #   COMMIT=abc123 bash compat/older_release.sh x   any commit
 #
-# Set FEATURES to build both with other features, NEW to use a binary that is there already, OLD_BIN likewise.
-# The old one is built in a git worktree below target/, with a target folder of its own, and kept for the next run.
+# Set FEATURES to build both with other features; OLD and NEW are folders with `delta-migrate` and `examples/sink`
+# that are there already.
+# The old one is built in a git worktree below target/, shares its dependencies with this one, and is kept.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,12 +20,13 @@ main() {
     rm -rf "$work/try"
     mkdir -p "$work/try/kinds"
     local commit=${COMMIT:-}
-    if [ -z "$commit" ] && [ -z "${OLD_BIN:-}" ]; then
+    if [ -z "$commit" ] && [ -z "${OLD:-}" ]; then
         commit=$(json "compat/$old/manifest.json" commit)
         [ -n "$commit" ] || { echo "compat/$old/manifest.json names no commit; give one with COMMIT=…"; exit 2; }
     fi
-    old_bin=${OLD_BIN:-$(build_old "$commit")}
-    new_bin=${NEW:-$(build "$root" "$root/target")}
+    old_bins=${OLD:-$(build_old "$commit")}
+    new_bins=${NEW:-$(build "$root" "$root/target")}
+    old_bin=$old_bins/delta-migrate new_bin=$new_bins/delta-migrate
     echo "old: $("$old_bin" --version) ${commit:+($commit)}"
     echo "new: $("$new_bin" --version) ($(git rev-parse --short HEAD))"
     cd "$work/try"
@@ -47,6 +49,7 @@ main() {
     run 0 old old apply t
     wants "ahead 0 ahead 1 0" "$(field outcome commits assessment.state assessment.table assessment.known)"
     wants "$before" "$(checksum t)"
+    tells "ahead"
 
     echo "-- the old release's plan of the same migration has nothing left to do"
     run 0 new new apply --plan plan.json
@@ -66,8 +69,11 @@ main() {
     for command in status plan apply; do
         run 1 old old "$command" t
         wants "refused too_new" "$(field outcome error.code)"
+        tells "too_new"
     done
     wants "$before" "$(checksum t)"
+
+    sinks
 
     echo "-- a table that the new release created is one that the old one knows"
     run 0 new old apply born_new
@@ -100,6 +106,55 @@ main() {
     echo "all as it should be"
 }
 
+# The older release inside of a program: a sink that opens the table, appends, and is refused in the end.
+sinks() {
+    local events="$root/examples/events" lines
+    echo "-- a sink of the old release creates its table and writes; the new release adds a column"
+    head -n 4 "$events.ndjson" >four
+    sink 0 old four
+    wants "4 lines read, 4 rows written, 4 in the table" "$(tail -n 1 out)"
+    cp "$events.toml" kinds/longer.toml
+    printf '\n[[migrations]]\ndescription = "tenant"\nadd_columns = { tenant = "string" }\n' >>kinds/longer.toml
+    sinks_table 0 longer
+    wants "migrated" "$(field outcome)"
+    echo "-- it goes on: says that the table is ahead, appends what it knows, and repeats nothing"
+    sink 0 old "$events.ndjson"
+    lines=$(grep -c . "$events.ndjson")
+    wants "$lines lines read, $((lines - 4)) rows written, $lines in the table" "$(tail -n 1 out)"
+    grep -q ahead out || note "the sink does not say that the table is ahead: $(cat out err)"
+    sinks_table 0 longer
+    wants "current" "$(field outcome)"
+    echo "-- so does a sink of the new release, on the same table"
+    sink 0 new "$events.ndjson"
+    wants "$lines lines read, 0 rows written, $lines in the table" "$(tail -n 1 out)"
+    echo "-- the floor is raised: the old sink is refused before it writes"
+    printf '\n[[migrations]]\ndescription = "floor"\nraises_min_version = true\nadd_columns = { region = "string" }\n' \
+        >>kinds/longer.toml
+    sinks_table 0 longer
+    before=$(checksum sink)
+    { cat "$events.ndjson"; head -n 1 "$events.ndjson"; } >more
+    sink 1 old more
+    grep -q "may write" err || note "the sink does not say why: $(cat out err)"
+    wants "$before" "$(checksum sink)"
+}
+
+# sink CODE WHO INPUT
+sink() {
+    local wanted=$1 code=0 bins=$new_bins
+    [ "$2" = new ] || bins=$old_bins
+    echo "   $2 sink: $3"
+    "$bins/examples/sink" sink 4 <"$3" >out 2>err || code=$?
+    [ "$code" = "$wanted" ] || note "exit code $code; wanted $wanted: $(cat out err)"
+}
+
+# sinks_table CODE CHAIN
+sinks_table() {
+    local code=0
+    echo "   new ($2): apply sink"
+    "$new_bin" --namespace example_sink --kind-file "kinds/$2.toml" --format json apply sink >out 2>err || code=$?
+    [ "$code" = "$1" ] || note "exit code $code; wanted $1: $(cat out err)"
+}
+
 # The kind's chain, so many migrations long.
 kind() {
     printf 'kind = "facts"\n[columns]\nid = "long"\nwhat = "string"\n'
@@ -108,21 +163,30 @@ kind() {
         printf '[[migrations]]\ndescription = "tenant"\nraises_min_version = true\nadd_columns = { tenant = "string" }\n'
 }
 
-# build_old COMMIT: prints the path of the binary.
+# build_old COMMIT: prints the folder of the binaries.
 build_old() {
-    local tree=$work/tree
-    if [ ! -d "$tree" ]; then
-        git worktree prune
-        git worktree add --detach --force "$tree" "$1" >&2
-    else
-        git -C "$tree" checkout --detach --quiet "$1" >&2
+    local tree=$work/tree bins=$work/bin
+    if [ "$(cat "$bins/commit" 2>/dev/null)" != "$1 $features" ]; then
+        if [ ! -d "$tree" ]; then
+            git worktree prune
+            git worktree add --detach --force "$tree" "$1" >&2
+        else
+            git -C "$tree" checkout --detach --quiet "$1" >&2
+        fi
+        build "$tree" >/dev/null
+        mkdir -p "$bins/examples"
+        cp "$root/target/debug/delta-migrate" "$bins/"
+        cp "$root/target/debug/examples/sink" "$bins/examples/"
+        echo "$1 $features" >"$bins/commit"
     fi
-    build "$tree" "$work/target"
+    echo "$bins"
 }
 
+# build FOLDER: of whichever release it holds; the next build replaces the binaries.
 build() {
-    (cd "$1" && CARGO_TARGET_DIR=$2 cargo build --bin delta-migrate ${features:+--features "$features"} >&2)
-    echo "$2/debug/delta-migrate"
+    (cd "$1" && CARGO_TARGET_DIR=$root/target cargo build --locked --bin delta-migrate --example sink \
+        ${features:+--features "$features"} >&2)
+    echo "$root/target/debug"
 }
 
 # command_of WHO CHAIN ARG…
@@ -144,6 +208,11 @@ run() {
 
 wants() {
     [ "$1" = "$2" ] || note "found \"$2\"; wanted \"$1\""
+}
+
+# tells WORD: a person is told so as well.
+tells() {
+    grep -q "$1" out err || note "nothing says \"$1\": $(cat out err)"
 }
 
 note() {
