@@ -9,6 +9,8 @@ mod cases;
 mod command;
 mod compat;
 mod features;
+mod fuzz;
+mod limits;
 mod lock;
 mod migrate;
 mod plans;
