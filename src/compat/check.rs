@@ -11,7 +11,9 @@ use super::manifest::{KindEntry, MANIFEST, Manifest};
 use super::{Checked, Finding, documents, files};
 use crate::error::Error;
 use crate::model::digest::{self, ChainDigest};
+use crate::model::finding as lock;
 use crate::model::kind::Kind;
+use crate::model::lockfile::{Kinds, LOCK_FILE, Lockfile};
 use crate::model::version::{Namespace, SchemaVersion};
 
 /// Checks the corpus of a release with today's kinds: see the [module](crate::compat) for what that means.
@@ -53,6 +55,7 @@ pub async fn check(
         return Ok(checked);
     }
     checked.findings = kind_files(folder, &label)?;
+    checked.findings.extend(lock_file(folder, &label)?);
     let mut carried = Vec::new();
     for entry in &manifest.kinds {
         match same_chain(&label, entry, &manifest.schemes.digest, kinds) {
@@ -93,6 +96,21 @@ fn kind_files(folder: &Path, label: &str) -> Result<Vec<Finding>, Error> {
         }
     }
     Ok(findings)
+}
+
+/// What today's code can't read of the release's lock file, if it had one. Whether the chains are still
+/// those that were locked, their digests in the manifest say.
+fn lock_file(folder: &Path, label: &str) -> Result<Vec<Finding>, Error> {
+    let path = folder.join(LOCK_FILE);
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let lock = Lockfile::parse(&files::read_text(&path)?, &format!("{label}/{LOCK_FILE}"));
+    let hint = "a lock file that a release wrote is read by every later one";
+    let told = |found: lock::Finding| {
+        Finding::new(found.place(), found.message, "a lock file that can be read", hint)
+    };
+    Ok(lock.verify([], Kinds::Some).findings.into_iter().map(told).collect())
 }
 
 /// Today's kind, if its chain begins with the one that the release shipped.

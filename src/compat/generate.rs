@@ -14,6 +14,7 @@ use super::{Options, files, unreadable};
 use crate::error::Error;
 use crate::migrator::{IfMissing, Migrator};
 use crate::model::kind::{Adopt, Kind};
+use crate::model::lockfile::LOCK_FILE;
 use crate::model::plan::{Repair, Target};
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
@@ -67,7 +68,7 @@ pub async fn generate(
         files::write(&root.join("kinds").join(name), text.as_bytes())?;
     }
     if let Some(lock) = &options.lock {
-        files::write(&root.join("migrations.lock"), lock.as_bytes())?;
+        files::write(&root.join(LOCK_FILE), lock.as_bytes())?;
     }
     manifest.seal(root)?;
     Ok(manifest)

@@ -28,7 +28,7 @@
 //! older releases (the chain cut at each length) go on writing it, warn once, and are refused where
 //! the floor says so, and there only. Saved plans are carried out, or refused as stale, as they must
 //! be; no key of a report, plan, event, history or commit that the release wrote may be gone; kind
-//! files still read, and are the beginning of today's.
+//! files still read, and are the beginning of today's; the lock file still reads.
 //!
 //! Columns of type `variant` and `void` get no values, for no Parquet writer for them is at hand here.
 //!
