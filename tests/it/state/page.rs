@@ -71,7 +71,10 @@ fn read(text: &str) -> BTreeMap<String, Vec<Row>> {
             rows.push(Row { key, since, cells: cells[2..].iter().map(|c| (*c).to_owned()).collect() });
         } else if line.starts_with('|') {
             // The head of a table; its last column says what the page promises of an absent key.
-            let is_head = ["key", "word", "code", "property", "variable", "encoding", "part", "file", "---"];
+            let is_head = [
+                "key", "word", "code", "property", "variable", "encoding", "part", "file", "command",
+                "option", "---",
+            ];
             let first = line.trim_start_matches('|').split('|').next().unwrap().trim();
             assert!(is_head.contains(&first), "a row without a key in backticks: {line}");
         }

@@ -13,7 +13,7 @@ use super::sources::{code, quoted_after, text, variants};
 use super::{assert_none, files};
 use crate::support::{Table, apply, command, facts, kind_file, run};
 
-pub(super) const SECTIONS: [&str; 17] = [
+pub(super) const SECTIONS: [&str; 16] = [
     "Outcomes",
     "Modes",
     "How",
@@ -28,13 +28,12 @@ pub(super) const SECTIONS: [&str; 17] = [
     "Ways to adopt",
     "Types of catalogs",
     "Types",
-    "Exit codes",
     "Environment variables",
     "Encodings",
 ];
 
 #[track_caller]
-fn same(section: &str, found: &BTreeSet<String>) {
+pub(super) fn same(section: &str, found: &BTreeSet<String>) {
     let listed: BTreeSet<String> = keys(section).into_iter().map(str::to_owned).collect();
     let unlisted =
         found.difference(&listed).map(|w| format!("{section}: the code has `{w}`, the page lacks it"));
@@ -189,33 +188,6 @@ fn types_of_columns() {
     for word in ["void", "text", "object", "zzzzqqqq"] {
         assert!(read(word).is_err(), "{word}");
     }
-}
-
-#[test]
-fn exit_codes() {
-    let body = text("src/cli/mod.rs");
-    let body = body.split("enum Exit {").nth(1).unwrap().split('}').next().unwrap();
-    let mut codes: BTreeSet<String> = body
-        .lines()
-        .filter_map(|l| Some(l.trim().split_once(" = ")?.1.trim_end_matches(',').to_owned()))
-        .collect();
-    for source in code("src") {
-        for after in source.split("process::exit(").skip(1) {
-            codes.insert(after.split(')').next().unwrap().to_owned());
-        }
-    }
-    same("Exit codes", &codes);
-    // That 130 comes is shown where a run is interrupted.
-    let table = facts().table();
-    std::fs::write(table.beside("kind.toml"), kind_file(1)).unwrap();
-    let code = |args: &[&str]| {
-        let options = ["--namespace", "app", "--kind-file", "kind.toml", "facts"];
-        run(&table.beside(""), &[args, &options].concat()).code
-    };
-    assert_eq!((code(&["status"]), code(&["status", "--check"]), code(&["status", "--zzzz"])), (0, 3, 2));
-    std::fs::write(table.beside("kind.toml"), kind_file(1).replace("code    = \"", "other = \"")).unwrap();
-    table.set_property("app.schema_version", "abc");
-    assert_eq!((code(&["status"]), code(&["apply"])), (1, 1));
 }
 
 #[test]
