@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::Exit;
 use super::args::{CheckArgs, CompatCommand, GenerateArgs, Global};
 use super::context::{Context, read_config};
 use super::kinds::kind_texts;
 use super::output::Output;
+use super::{Exit, frozen};
 use crate::compat::{Checked, Manifest, Options, check, generate};
 use crate::error::Error;
 use crate::migrator::Migrator;
@@ -40,6 +40,7 @@ pub(crate) async fn run(
     match command {
         CompatCommand::Generate(args) => {
             let mut options = options(&args, migrator.release());
+            options.lock = frozen::text(global)?;
             if !is_own {
                 options.kind_files = kind_texts(global, read_config(global, false)?.as_ref())?;
             }

@@ -92,6 +92,16 @@ fn lock_path(global: &Global) -> PathBuf {
     folder.join(LOCK_FILE)
 }
 
+/// The lock file's text, for a corpus; none where there is no such file.
+pub(crate) fn text(global: &Global) -> Result<Option<String>, Error> {
+    let path = lock_path(global);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::usage(format!("`{}` can't be read", shown(&path))).with_source(error)),
+    }
+}
+
 fn read_lock(path: &Path) -> Result<Option<Lockfile>, Error> {
     match std::fs::read(path) {
         // Bytes that are no text are findings with a line, as everything else that is wrong in it.

@@ -27,8 +27,8 @@
 //! the newest version of today's chain in one commit, read row by row, appended to and read again;
 //! older releases (the chain cut at each length) go on writing it, warn once, and are refused where
 //! the floor says so, and there only. Saved plans are carried out, or refused as stale, as they must
-//! be; the lock file is held against today's chains; no key of a report, plan, event, history or commit that the release wrote may be gone; kind
-//! files still read, and are the beginning of today's.
+//! be; the lock file is held against today's chains; no key of a report, plan, event, history or commit
+//! that the release wrote may be gone; kind files still read, and are the beginning of today's.
 //!
 //! Columns of type `variant` and `void` get no values, for no Parquet writer for them is at hand here.
 //!
@@ -96,7 +96,7 @@ pub struct Options {
     pub release: String,
     /// The texts of the kind files by their names.
     pub kind_files: BTreeMap<String, String>,
-    /// The text of the lock file; without one, that which `delta-migrate lock` writes for the kinds.
+    /// The text of the lock file; without one, what `delta-migrate lock` would write for the kinds.
     pub lock: Option<String>,
     /// The command that is run.
     pub command: Option<String>,

@@ -59,8 +59,18 @@ struct Corpus {
 impl Corpus {
     /// As the release that knew `version` migrations wrote it.
     async fn of(version: u32) -> Self {
-        let corpus = Self { folder: tempfile::tempdir().unwrap() };
+        Self::made(version, Options::new("my-sink 1.0")).await
+    }
+
+    /// Of a release that had a lock file.
+    async fn with_lock(lock: &str) -> Self {
         let mut options = Options::new("my-sink 1.0");
+        options.lock = Some(lock.to_owned());
+        Self::made(1, options).await
+    }
+
+    async fn made(version: u32, mut options: Options) -> Self {
+        let corpus = Self { folder: tempfile::tempdir().unwrap() };
         options.kind_files.insert("facts.toml".into(), KIND.into());
         compat::generate(&[kind(version)], &namespace(), corpus.path(), &options).await.unwrap();
         corpus
@@ -250,6 +260,35 @@ fn the_command_generates_checks_and_tells_what_it_found() {
     let nowhere = run(here, &["compat", "check", "kinds"]);
     assert_eq!(nowhere.code, 2, "{nowhere:?}");
     assert!(nowhere.stderr.contains("there is no corpus in `kinds`"), "{nowhere:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lock_file_is_kept_in_the_corpus_and_read_again() {
+    let folder = project();
+    let here = folder.path();
+    assert_eq!(run(here, &["lock"]).code, 0);
+    assert_eq!(run(here, &["compat", "generate", "compat/1.0"]).code, 0);
+    let lock = std::fs::read(here.join("migrations.lock")).unwrap();
+    assert_eq!(std::fs::read(here.join("compat/1.0/migrations.lock")).unwrap(), lock);
+    assert_eq!(run(here, &["compat", "check", "compat/1.0"]).code, 0);
+    let other = ["--lock-file", "other.lock", "compat", "generate", "compat/1.1"];
+    assert_eq!(run(here, &other).code, 0);
+    // Without one, it is what `lock` would write.
+    assert_eq!(std::fs::read(here.join("compat/1.1/migrations.lock")).unwrap(), lock);
+
+    let corpus = Corpus::with_lock(&String::from_utf8(lock).unwrap()).await;
+    assert_eq!(corpus.findings(1).await, Vec::<String>::new());
+    corpus.rewrite("migrations.lock", |text| text.replacen("facts 1 ", "facts one ", 1));
+    let broken = corpus.findings(1).await.join("\n");
+    assert!(
+        broken.starts_with(
+            "1.0/migrations.lock: found 1.0/migrations.lock:6: broken_lock: `one` is no version"
+        ),
+        "{broken}"
+    );
+    corpus.rewrite("migrations.lock", |text| text.replacen("# scheme: 1", "# scheme: 2", 1));
+    let later = corpus.findings(1).await.join("\n");
+    assert!(later.starts_with("1.0/migrations.lock: found 1.0/migrations.lock:3: later_lock: "), "{later}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod requests;
 mod scaffold;
 mod sink;
 mod sources;
+mod state;
 mod states;
 mod stores;
 mod support;
