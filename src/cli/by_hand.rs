@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorCode};
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Repair};
 use crate::model::render;
-use crate::model::report::{BatchReport, TableReport};
+use crate::model::report::{BatchReport, TableReport, tells_of_a_fault};
 use crate::model::version::{MinVersion, SchemaVersion};
 
 pub(crate) async fn baseline(
@@ -89,7 +89,7 @@ where
         // The plan above has said it all.
         report.tables.iter_mut().for_each(|t| {
             t.migrations.clear();
-            t.warnings.clear();
+            t.warnings.retain(|w| tells_of_a_fault(w));
         });
     }
     let pending = report.tables.iter().any(|t| t.error.is_none() && t.to < t.newest);
