@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use deltalake::DeltaTable;
 
+use crate::delta::disk;
 use crate::delta::history::{HistoryReport, read_history};
 use crate::delta::location::Location;
 use crate::delta::read::{self, Found, LogRead};
@@ -470,7 +471,13 @@ impl Migrator {
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
         let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
-        match found.map_err(|e| e.with_table(location.uri()))? {
+        let listed = match &found {
+            Ok(Found::Table(read)) => disk::check_listed(location, Some(read.state.log_version)).await,
+            Ok(Found::Nothing) => disk::check_listed(location, None).await,
+            Err(e) if e.code() == ErrorCode::CorruptLog => disk::check_listed(location, None).await,
+            Err(_) => Ok(()),
+        };
+        match listed.and(found).map_err(|e| e.with_table(location.uri()))? {
             Found::Table(read) => Ok(Some(read)),
             Found::Nothing => Ok(None),
         }

@@ -1,5 +1,5 @@
 //! What a local disk needs beside its store: commits that outlive a loss of power, which neither
-//! delta-rs nor the store asks the disk for.
+//! delta-rs nor the store asks the disk for, and files that the store's listings leave out.
 
 use std::fs::OpenOptions;
 use std::io::{Error as IoError, ErrorKind, Result as IoResult};
@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::location::Location;
+use crate::error::{Error, ErrorCode, Stage};
 use crate::model::version::LogVersion;
 
 /// How long a disk may take to sync.
@@ -65,6 +66,44 @@ fn sync_folder(path: &Path) -> IoResult<()> {
     }
 }
 
+/// Makes sure that a listing left no file of the log out that lies above `newest`, or any at all where
+/// none was found. The store's listings pass over files whose status can't be had, so that the newest
+/// version, with its floor, would be overlooked.
+///
+/// # Errors
+/// [`ErrorCode::Storage`]: there is such a file.
+pub(crate) async fn check_listed(location: &Location, newest: Option<LogVersion>) -> Result<(), Error> {
+    let Some(table) = location.local_folder() else { return Ok(()) };
+    let look = move || unseen(&table.join("_delta_log"), newest);
+    match tokio::task::spawn_blocking(look).await {
+        Ok(Some((name, source))) => Err(Error::new(
+            ErrorCode::Storage,
+            Stage::Read,
+            format!("`_delta_log/{name}` is there, but the disk can't say what it is"),
+        )
+        .with_hint("nothing was changed; check the permissions of `_delta_log`, and the disk")
+        .with_source(source)),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// A file of the log above a version that has a name but no status.
+fn unseen(log: &Path, newest: Option<LogVersion>) -> Option<(String, IoError)> {
+    // A folder that can't be read has failed the listing as well.
+    for entry in std::fs::read_dir(log).ok()?.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let version = name.get(..20).and_then(|digits| digits.parse().ok()).map(LogVersion::new);
+        if version.is_none() || version <= newest {
+            continue;
+        }
+        match std::fs::metadata(entry.path()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Some((name, error)),
+            _ => {}
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -82,6 +121,7 @@ mod tests {
         // The same as a store of the caller's own that is only called like a folder.
         for location in [Location::new("memory:///t", HashMap::new()).unwrap(), at(&here)] {
             sync(&location, LogVersion::new(0)).await.unwrap();
+            check_listed(&location, None).await.unwrap();
         }
         assert!(!here.exists());
     }
@@ -103,5 +143,24 @@ mod tests {
     async fn what_the_disk_says_of_a_sync_is_told() {
         let folder = with_loops(&["00000000000000000007.json"]);
         assert!(sync(&at(folder.path()), LogVersion::new(7)).await.is_err());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_file_of_the_log_that_a_listing_leaves_out_is_told() {
+        let folder = with_loops(&["00000000000000000007.json", "_last_checkpoint", "notes"]);
+        let location = at(folder.path());
+        for (newest, is_told) in [(None, true), (Some(6), true), (Some(7), false)] {
+            let told = check_listed(&location, newest.map(LogVersion::new)).await;
+            assert_eq!(told.is_err(), is_told, "{newest:?} {told:?}");
+        }
+        let error = check_listed(&location, None).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Storage);
+        assert!(error.message().contains("00000000000000000007.json"), "{error}");
+        // What is gone by now was left out rightly.
+        let log = folder.path().join("_delta_log");
+        std::fs::remove_file(log.join("00000000000000000007.json")).unwrap();
+        std::os::unix::fs::symlink(log.join("gone"), log.join("00000000000000000008.json")).unwrap();
+        check_listed(&location, None).await.unwrap();
     }
 }
