@@ -4,6 +4,7 @@ use super::Exit;
 use super::args::{BaselineArgs, Global, RepairArgs};
 use super::context::{Context, One};
 use super::output::Output;
+use super::signals::to_the_end;
 use crate::error::{Error, ErrorCode};
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Repair};
@@ -76,7 +77,7 @@ where
                 output.note("→ nothing was written; without --dry-run it is carried out");
                 return Ok(Exit::Fine);
             }
-            if dry_run || plan.is_empty() { Ok(shown) } else { work().await }
+            if dry_run || plan.is_empty() { Ok(shown) } else { to_the_end(work()).await }
         }
         Err(error) => Err(error),
     };
