@@ -329,3 +329,6 @@ fn moment(migrator: &Migrator, now: DateTime<Utc>, previous: Option<i64>) -> Mom
         release: migrator.release.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;
