@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a report may take that is being printed when a signal comes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Signals, heard from the moment that this is made: from then on they end nothing by themselves.
 pub(super) struct Signals {
@@ -48,8 +52,13 @@ pub(super) async fn hearing<T>(
     let over = ended.clone();
     tokio::spawn(async move {
         while signals.next().await {
-            // Once the tables are done only the report is left, and nobody may be reading it.
-            if over.load(Ordering::SeqCst) || !first() {
+            if !first() {
+                std::process::exit(130);
+            }
+            // Once the tables are done only the report is left. A signal that came before may be heard
+            // only now, and what was done has to be told; but nobody may be reading it.
+            if over.load(Ordering::SeqCst) {
+                let _ = tokio::time::timeout(LAST_WORDS, signals.next()).await;
                 std::process::exit(130);
             }
             tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
