@@ -66,42 +66,53 @@ fn sync_folder(path: &Path) -> IoResult<()> {
     }
 }
 
-/// Makes sure that a listing left no file of the log out that lies above `newest`, or any at all where
-/// none was found. The store's listings pass over files whose status can't be had, so that the newest
-/// version, with its floor, would be overlooked.
+/// Whether the log has a file above `newest`, or any at all where none was found: it came since the
+/// listing, or the listing passed over it. The store's listings do that with files whose status can't
+/// be had, so that the newest version, with its floor, would be overlooked.
 ///
 /// # Errors
-/// [`ErrorCode::Storage`]: there is such a file.
-pub(crate) async fn check_listed(location: &Location, newest: Option<LogVersion>) -> Result<(), Error> {
-    let Some(table) = location.local_folder() else { return Ok(()) };
-    let look = move || unseen(&table.join("_delta_log"), newest);
+/// [`ErrorCode::Storage`]: there is such a file, and its status can't be had now either.
+pub(crate) async fn has_newer(location: &Location, newest: Option<LogVersion>) -> Result<bool, Error> {
+    let Some(table) = location.local_folder() else { return Ok(false) };
+    let look = move || newer(&table.join("_delta_log"), newest);
     match tokio::task::spawn_blocking(look).await {
-        Ok(Some((name, source))) => Err(Error::new(
+        Ok(Newer::Unknown(name, source)) => Err(Error::new(
             ErrorCode::Storage,
             Stage::Read,
             format!("`_delta_log/{name}` is there, but the disk can't say what it is"),
         )
         .with_hint("nothing was changed; check the permissions of `_delta_log`, and the disk")
         .with_source(source)),
-        Ok(None) | Err(_) => Ok(()),
+        Ok(Newer::Yes) => Ok(true),
+        Ok(Newer::No) | Err(_) => Ok(false),
     }
 }
 
-/// A file of the log above a version that has a name but no status.
-fn unseen(log: &Path, newest: Option<LogVersion>) -> Option<(String, IoError)> {
+enum Newer {
+    No,
+    Yes,
+    /// A file that has a name and no status.
+    Unknown(String, IoError),
+}
+
+fn newer(log: &Path, newest: Option<LogVersion>) -> Newer {
     // A folder that can't be read has failed the listing as well.
-    for entry in std::fs::read_dir(log).ok()?.flatten() {
+    let Ok(entries) = std::fs::read_dir(log) else { return Newer::No };
+    let mut found = Newer::No;
+    for entry in entries.flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let version = name.get(..20).and_then(|digits| digits.parse().ok()).map(LogVersion::new);
-        if version.is_none() || version <= newest {
+        let is_log = name.ends_with(".json") || name.ends_with(".parquet");
+        if !is_log || version.is_none() || version <= newest {
             continue;
         }
         match std::fs::metadata(entry.path()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Some((name, error)),
-            _ => {}
+            Ok(_) => found = Newer::Yes,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Newer::Unknown(name, error),
         }
     }
-    None
+    found
 }
 
 #[cfg(test)]
@@ -121,7 +132,7 @@ mod tests {
         // The same as a store of the caller's own that is only called like a folder.
         for location in [Location::new("memory:///t", HashMap::new()).unwrap(), at(&here)] {
             sync(&location, LogVersion::new(0)).await.unwrap();
-            check_listed(&location, None).await.unwrap();
+            assert!(!has_newer(&location, None).await.unwrap());
         }
         assert!(!here.exists());
     }
@@ -151,16 +162,22 @@ mod tests {
         let folder = with_loops(&["00000000000000000007.json", "_last_checkpoint", "notes"]);
         let location = at(folder.path());
         for (newest, is_told) in [(None, true), (Some(6), true), (Some(7), false)] {
-            let told = check_listed(&location, newest.map(LogVersion::new)).await;
+            let told = has_newer(&location, newest.map(LogVersion::new)).await;
             assert_eq!(told.is_err(), is_told, "{newest:?} {told:?}");
         }
-        let error = check_listed(&location, None).await.unwrap_err();
+        let error = has_newer(&location, None).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Storage);
         assert!(error.message().contains("00000000000000000007.json"), "{error}");
         // What is gone by now was left out rightly.
         let log = folder.path().join("_delta_log");
         std::fs::remove_file(log.join("00000000000000000007.json")).unwrap();
         std::os::unix::fs::symlink(log.join("gone"), log.join("00000000000000000008.json")).unwrap();
-        check_listed(&location, None).await.unwrap();
+        assert!(!has_newer(&location, None).await.unwrap());
+        // What another writer is about to link into place is not there yet.
+        std::fs::write(log.join("00000000000000000009.json#1"), "").unwrap();
+        assert!(!has_newer(&location, None).await.unwrap());
+        std::fs::write(log.join("00000000000000000009.json"), "").unwrap();
+        let newer = async |newest| has_newer(&location, Some(LogVersion::new(newest))).await.unwrap();
+        assert!(newer(8).await && !newer(9).await);
     }
 }
