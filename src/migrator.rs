@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use deltalake::DeltaTable;
 
+use crate::delta::disk;
 use crate::delta::history::{HistoryReport, read_history};
 use crate::delta::location::Location;
 use crate::delta::read::{self, Found, LogRead};
@@ -469,10 +470,26 @@ impl Migrator {
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
-        let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
-        match found.map_err(|e| e.with_table(location.uri()))? {
-            Found::Table(read) => Ok(Some(read)),
-            Found::Nothing => Ok(None),
+        let mut again = true;
+        loop {
+            let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
+            let newest = match found {
+                Ok(Found::Table(ref read)) => Some(read.state.log_version),
+                Ok(Found::Nothing) => None,
+                // A gap, or what looks like one.
+                Err(ref error) if error.code() == ErrorCode::CorruptLog => None,
+                Err(error) => return Err(error.with_table(location.uri())),
+            };
+            let has_newer =
+                disk::has_newer(location, newest).await.map_err(|e| e.with_table(location.uri()))?;
+            // A log that others write to has always something newer.
+            if has_newer && std::mem::take(&mut again) {
+                continue;
+            }
+            return match found.map_err(|e| e.with_table(location.uri()))? {
+                Found::Table(read) => Ok(Some(read)),
+                Found::Nothing => Ok(None),
+            };
         }
     }
 

@@ -13,7 +13,7 @@ use crate::delta::location;
 use crate::error::Error;
 use crate::migrator::Migrator;
 use crate::model::kind::{Adopt, Kind};
-use crate::model::report::{ErrorReport, SourceReport, TableReport};
+use crate::model::report::{CATALOG_STALE, ErrorReport, SourceReport, TableReport};
 
 /// More errors of one source than these are only counted.
 const MOST_ERRORS: usize = 20;
@@ -198,7 +198,7 @@ pub(super) fn compare_with_catalog(mut report: TableReport, found: &Found) -> Ta
         .collect();
     if !parts.is_empty() {
         report.warnings.push(format!(
-            "catalog_stale: the catalog's own copy of the columns {}; refresh it with the tool that \
+            "{CATALOG_STALE}: the catalog's own copy of the columns {}; refresh it with the tool that \
              registered the table",
             parts.join(" and ")
         ));

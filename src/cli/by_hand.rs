@@ -4,11 +4,12 @@ use super::Exit;
 use super::args::{BaselineArgs, Global, RepairArgs};
 use super::context::{Context, One};
 use super::output::Output;
+use super::signals::to_the_end;
 use crate::error::{Error, ErrorCode};
 use crate::migrator::Migrator;
 use crate::model::plan::{Plan, Repair};
 use crate::model::render;
-use crate::model::report::{BatchReport, TableReport};
+use crate::model::report::{BatchReport, TableReport, tells_of_a_fault};
 use crate::model::version::{MinVersion, SchemaVersion};
 
 pub(crate) async fn baseline(
@@ -76,7 +77,7 @@ where
                 output.note("→ nothing was written; without --dry-run it is carried out");
                 return Ok(Exit::Fine);
             }
-            if dry_run || plan.is_empty() { Ok(shown) } else { work().await }
+            if dry_run || plan.is_empty() { Ok(shown) } else { to_the_end(work()).await }
         }
         Err(error) => Err(error),
     };
@@ -89,7 +90,7 @@ where
         // The plan above has said it all.
         report.tables.iter_mut().for_each(|t| {
             t.migrations.clear();
-            t.warnings.clear();
+            t.warnings.retain(|w| tells_of_a_fault(w));
         });
     }
     let pending = report.tables.iter().any(|t| t.error.is_none() && t.to < t.newest);

@@ -20,6 +20,7 @@ mod output;
 mod plan;
 mod progress;
 mod running;
+mod signals;
 mod sources;
 mod status;
 mod validate;

@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -12,7 +11,8 @@ use super::Exit;
 use super::args::Tables;
 use super::output::{Output, exit_of};
 use super::progress::{Progress, source_lines};
-use crate::batch::{Batch, Stop};
+use super::signals::hearing;
+use crate::batch::Batch;
 use crate::catalog::Source;
 use crate::delta::stores::Stores;
 use crate::error::Error;
@@ -71,15 +71,17 @@ impl<'a> Running<'a> {
         Ok(Self { batch, output, progress, report: tables.report.as_deref() })
     }
 
-    /// Does the work; meanwhile people are told, and the first Ctrl-C is heard.
+    /// Does the work; meanwhile people are told, and the first signal lets the tables end that are being
+    /// worked on and starts no other.
     pub(crate) async fn run(&self, work: impl Future<Output = BatchReport>) -> BatchReport {
-        let ended = Arc::new(AtomicBool::new(false));
-        tokio::spawn(watch_for_interrupt(self.batch.stop(), ended.clone()));
-        let report = tokio::select! {
-            report = work => report,
-            () = self.progress.tell(|line| self.output.note(line)) => BatchReport::new("", Vec::new()),
+        let told = async {
+            tokio::select! {
+                report = work => report,
+                () = self.progress.tell(|line| self.output.note(line)) => BatchReport::new("", Vec::new()),
+            }
         };
-        ended.store(true, Ordering::SeqCst);
+        let stop = self.batch.stop();
+        let report = hearing(move || stop.now(), told).await;
         self.progress.end();
         report
     }
@@ -126,19 +128,6 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The first Ctrl-C (or SIGTERM, as schedulers send it) lets the tables end that are being worked on
-/// and starts no other; a second one ends the process, which leaves every table with its commit or
-/// without.
-async fn watch_for_interrupt(stop: Stop, ended: Arc<AtomicBool>) {
-    while asked_to_end().await {
-        // Once the tables are done only the report is left, and nobody may be reading it.
-        if ended.load(Ordering::SeqCst) || !stop.now() {
-            std::process::exit(130);
-        }
-        tracing::warn!("interrupted: the tables that were begun are finished; once more to end at once");
-    }
-}
-
 fn ends_with_a_line(path: &Path) -> bool {
     let last = || {
         let mut file = std::fs::File::open(path)?;
@@ -148,21 +137,4 @@ fn ends_with_a_line(path: &Path) -> bool {
     };
     // An empty file has no last byte, and what can't be sought has no lines to end.
     last().unwrap_or(true)
-}
-
-#[cfg(unix)]
-async fn asked_to_end() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return tokio::signal::ctrl_c().await.is_ok();
-    };
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
-        received = terminate.recv() => received.is_some(),
-    }
-}
-
-#[cfg(not(unix))]
-async fn asked_to_end() -> bool {
-    tokio::signal::ctrl_c().await.is_ok()
 }

@@ -1,5 +1,6 @@
 //! One log entry at exactly one version, and what really became of it.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -118,15 +119,51 @@ fn gave_up(version: LogVersion, failure: Option<TransactionError>) -> Error {
         .with_hint("nothing was written; run it again, and check the store's conditional puts if it stays so")
     } else {
         Error::new(ErrorCode::Storage, Stage::Commit, format!("the store can't create log entry {version}"))
-            .with_hint(
-                "nothing was written; commits need a store that creates a file only where there is none (on \
-                 local disks: permission to write into `_delta_log`, space, and hard links)",
-            )
+            .with_hint(format!("nothing was written; {}", way_out(failure.as_ref())))
     };
     match failure {
         Some(failure) => error.with_source(failure),
         None => error,
     }
+}
+
+/// What to do about a store that can't create an entry.
+fn way_out(failure: Option<&TransactionError>) -> &'static str {
+    // On Unix, of a link: the file system has none. So says the call's manual page.
+    const NOT_PERMITTED: i32 = 1;
+    let disk = cause_of(failure);
+    match disk.map(|error| (error.kind(), error.raw_os_error())) {
+        Some((ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge, _)) => {
+            "make room for it (disk, quota, limit of a file's size), then run it again"
+        }
+        Some((ErrorKind::ReadOnlyFilesystem, _)) => {
+            "the file system is mounted read-only: mount it for writing, or name the table by a path that is"
+        }
+        Some((ErrorKind::Unsupported, _)) => NO_LINKS,
+        Some((ErrorKind::PermissionDenied, Some(NOT_PERMITTED))) if cfg!(unix) => NO_LINKS,
+        Some((ErrorKind::PermissionDenied, _)) => {
+            "run it as a user who may create files in `_delta_log`, and folders where the table is new"
+        }
+        _ => {
+            "commits need a store that creates a file only where there is none (on local disks: permission \
+             to write into `_delta_log`, space, and hard links)"
+        }
+    }
+}
+
+const NO_LINKS: &str = "commits on a local disk need hard links, and this mount has none (or forbids every \
+                        change): use another file system, or the object store that is mounted";
+
+/// What the operating system said, if it was asked.
+fn cause_of(failure: Option<&TransactionError>) -> Option<&std::io::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = failure.map(|error| error as _);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 fn unknown(version: LogVersion, failure: Option<TransactionError>) -> Error {

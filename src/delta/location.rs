@@ -66,13 +66,18 @@ impl Location {
 
     /// Refuses a file of the local file system, in which no log can lie.
     pub(crate) fn check_is_folder(&self) -> Result<(), Error> {
-        let url = self.log_store.root_url();
-        if url.scheme() != "file" || !url.to_file_path().is_ok_and(|path| path.is_file()) {
+        if !self.local_folder().is_some_and(|path| path.is_file()) {
             return Ok(());
         }
         Err(Error::new(ErrorCode::NotATable, Stage::Read, "the location is a file, not a folder")
             .with_table(&self.uri)
             .with_hint("name the table's folder: the one that holds `_delta_log`"))
+    }
+
+    /// The folder of a table on a local disk.
+    pub(super) fn local_folder(&self) -> Option<PathBuf> {
+        let url = self.log_store.root_url();
+        (url.scheme() == "file").then(|| url.to_file_path().ok())?
     }
 
     pub(crate) fn log_store(&self) -> &LogStoreRef {

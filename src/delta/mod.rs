@@ -5,6 +5,7 @@ pub(crate) mod arrow_file;
 pub(crate) mod arrow_schema;
 pub(crate) mod checksum;
 pub(crate) mod commit;
+pub(crate) mod disk;
 pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod location;

@@ -5,6 +5,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use super::{IfMissing, Migrator, StartupPolicy, missing};
 use crate::delta::checksum;
 use crate::delta::commit::{CommitOutcome, commit};
+use crate::delta::disk;
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead};
 use crate::delta::timestamps;
@@ -16,7 +17,7 @@ use crate::model::history::How;
 use crate::model::kind::Kind;
 use crate::model::plan::{Mode, Plan, Repair, Target, plan, plan_baseline, plan_repair};
 use crate::model::refusal::Refusal;
-use crate::model::report::{Outcome, TableReport};
+use crate::model::report::{NOT_SYNCED, Outcome, TableReport};
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
 use crate::model::text;
@@ -164,6 +165,12 @@ pub(super) async fn run(
         })?;
         match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
             CommitOutcome::Landed => {
+                if let Err(error) = disk::sync(location, version).await {
+                    report.warnings.push(format!(
+                        "{NOT_SYNCED}: the commit landed, but the disk did not confirm it ({error}), and a \
+                         loss of power may undo it; check the disk, then run `status`"
+                    ));
+                }
                 // After the entry stands, no failure can take it back: only another identity counts.
                 if let Ok(false) = migrator.in_time(is_still(location, found.as_ref())).await
                     && !is_cleaned_up(migrator, kind, location, found.as_ref()).await
@@ -322,3 +329,6 @@ fn moment(migrator: &Migrator, now: DateTime<Utc>, previous: Option<i64>) -> Mom
         release: migrator.release.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::evolve::Change;
 use super::kind::Shape;
 use super::plan::{Content, Mode, Plan};
-use super::report::{BatchReport, Outcome, TableReport};
+use super::report::{BatchReport, Outcome, TableReport, tells_of_a_fault};
 use super::text;
 
 /// Escape sequences around words; empty where colour is not wanted.
@@ -294,8 +294,7 @@ fn line(
                 None => String::new(),
             };
             let mut out = format!("{head}  {versions}{floor}{cost}{commit}");
-            let stale = table.warnings.iter().filter(|w| w.starts_with("catalog_stale"));
-            for warning in stale {
+            for warning in table.warnings.iter().filter(|w| tells_of_a_fault(w)) {
                 let _ = write!(out, "\n{gap}! {}", text::clean(warning));
             }
             for m in

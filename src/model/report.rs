@@ -11,6 +11,17 @@ use super::text;
 use super::version::{LogVersion, MinVersion, SchemaVersion};
 use crate::error::Error;
 
+/// How a warning begins that says the catalog's copy of the columns is old.
+pub(crate) const CATALOG_STALE: &str = "catalog_stale";
+
+/// How a warning begins that says the disk did not confirm a commit.
+pub(crate) const NOT_SYNCED: &str = "not_synced";
+
+/// Whether a warning tells of a fault that was found, not of what planned work means.
+pub(crate) fn tells_of_a_fault(warning: &str) -> bool {
+    [CATALOG_STALE, NOT_SYNCED].iter().any(|begin| warning.starts_with(begin))
+}
+
 /// How the work on one table ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -31,3 +31,39 @@ fn only_answers_that_prove_it_are_final() {
     assert_eq!(code(Some(TransactionError::VersionAlreadyExists(1))), ErrorCode::Storage);
     assert_eq!(code(local), ErrorCode::Storage);
 }
+
+#[test]
+fn what_a_disk_says_gives_the_way_out() {
+    let hint = |os: i32| {
+        let source = StoreError::Generic {
+            store: "LocalFileSystem",
+            source: Box::new(Wrapped(std::io::Error::from_raw_os_error(os))),
+        };
+        let failure = TransactionError::ObjectStore { source };
+        let error = gave_up(LogVersion::new(1), Some(failure));
+        assert_eq!(error.code(), ErrorCode::Storage);
+        error.hint().unwrap().to_owned()
+    };
+    let cases = [
+        (28, "make room"),            // ENOSPC
+        (122, "make room"),           // EDQUOT
+        (27, "make room"),            // EFBIG
+        (30, "mounted read-only"),    // EROFS
+        (13, "who may create files"), // EACCES
+        (1, "need hard links"),       // EPERM
+        (95, "need hard links"),      // EOPNOTSUPP
+        (38, "need hard links"),      // ENOSYS
+        (5, "on local disks"),        // EIO
+    ];
+    if cfg!(target_os = "linux") {
+        for (os, part) in cases {
+            let hint = hint(os);
+            assert!(hint.starts_with("nothing was written; ") && hint.contains(part), "{os} {hint}");
+        }
+    }
+}
+
+/// An error with a cause, as the store's own is.
+#[derive(Debug, thiserror::Error)]
+#[error("the store says no")]
+struct Wrapped(#[source] std::io::Error);

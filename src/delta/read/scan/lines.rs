@@ -43,6 +43,8 @@ pub(super) struct LineScanner {
     state: State,
     /// The beginning of a line that went on beyond its piece.
     kept: Vec<u8>,
+    /// The last byte of a line that is skipped, but for white space.
+    last: Option<u8>,
     found: Found,
 }
 
@@ -63,6 +65,7 @@ impl LineScanner {
             line: 1,
             state: State::Undecided,
             kept: Vec::new(),
+            last: None,
             found: Found::default(),
         }
     }
@@ -82,7 +85,7 @@ impl LineScanner {
             }
             let ended = part.ends_with(b"\n");
             match (self.state, ended) {
-                (State::Skip, _) => {}
+                (State::Skip, _) => self.last = part.trim_ascii_end().last().copied().or(self.last),
                 (_, true) if self.kept.is_empty() => self.parse(part)?,
                 (_, ended) => {
                     if self.kept.len() + part.len() > self.most {
@@ -97,6 +100,7 @@ impl LineScanner {
             }
             if ended {
                 self.kept.clear();
+                self.last = None;
                 self.state = State::Undecided;
                 self.line += 1;
             }
@@ -104,11 +108,14 @@ impl LineScanner {
         Ok(())
     }
 
-    /// The last line may lack its newline.
+    /// The last line may lack its newline. A file that a loss of power or a full disk cut short ends in
+    /// the middle of a line: other readers stop at it, so that nothing may be built upon it.
     pub(super) fn finish(mut self) -> Result<Found, BadLine> {
         if self.state != State::Skip {
             let line = std::mem::take(&mut self.kept);
             self.parse(&line)?;
+        } else if self.last != Some(b'}') {
+            return Err(self.bad("the file ends in the middle of an action"));
         }
         Ok(self.found)
     }

@@ -48,6 +48,18 @@ fn never_parses_lines_that_do_not_matter() {
 }
 
 #[test]
+fn a_file_that_was_cut_short_is_told() {
+    let whole = "{\"protocol\":{}}\n{\"commitInfo\":{\"operation\":\"WRITE\"}}";
+    for end in ["", "\n", " ", " \r\n\n"] {
+        assert_eq!(protocol_of(&format!("{whole}{end}")), Some((1, "{}".to_owned())), "{end:?}");
+    }
+    for cut in ["{\"commitInfo\":{\"timest", "{\"add\":{\"path\":\"x\", ", "{\"add\":{\"path\":\"x\"}\0\0"] {
+        let bad = scan(&format!("{{\"protocol\":{{}}}}\n{cut}"), None).unwrap_err();
+        assert_eq!((bad.line, bad.why.as_str()), (2, "the file ends in the middle of an action"), "{cut}");
+    }
+}
+
+#[test]
 fn a_line_that_spells_out_absent_actions_is_read_as_a_whole() {
     let line = r#"{"add":null,"remove" : null,"txn":null,"metaData":{"id":"a"},"protocol":null}"#;
     let found = scan(line, Some("x")).unwrap();
