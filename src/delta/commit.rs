@@ -13,7 +13,7 @@ use super::location::Location;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
 use crate::model::version::LogVersion;
-use crate::retry::{Budget, pauses};
+use crate::retry::Budget;
 
 /// What became of a commit.
 #[derive(Debug)]
@@ -58,21 +58,20 @@ pub(crate) async fn commit(
     }
     let bytes = Bytes::from(bytes);
     let operation = uuid::Uuid::new_v4();
-    let mut waits = pauses();
+    let mut waits = budget.pauses();
     let mut resends = 0;
     loop {
         let put =
             log_store.write_commit_entry(version.get(), CommitOrBytes::LogBytes(bytes.clone()), operation);
         // At least a moment, so that the last attempt of a budget is a real one.
-        let answer = tokio::time::timeout(budget.left().max(Duration::from_millis(100)), put).await;
-        let failure = match answer {
-            Ok(Ok(())) => return Ok(CommitOutcome::Landed),
-            Ok(Err(error)) => Some(error),
-            Err(_) => None,
+        let failure = match budget.within(Duration::from_millis(100), put).await {
+            Some(Ok(())) => return Ok(CommitOutcome::Landed),
+            Some(Err(error)) => Some(error),
+            None => None,
         };
         let store = location.store();
         let look = read_entry(store.as_ref(), version, commit_id);
-        let Ok(found) = tokio::time::timeout(budget.left().max(LEAST_LOOK), look).await else {
+        let Some(found) = budget.within(LEAST_LOOK, look).await else {
             return Err(unknown(version, failure));
         };
         match found {
@@ -86,7 +85,7 @@ pub(crate) async fn commit(
             }
             Err(error) => return Err(unknown(version, failure).with_source(error)),
         }
-        tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+        budget.pause(waits.next().unwrap_or_default()).await;
     }
 }
 

@@ -21,7 +21,7 @@ use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
 use crate::model::text;
 use crate::model::version::{LogVersion, Namespace, SchemaVersion};
-use crate::retry::{Budget, pauses};
+use crate::retry::Budget;
 
 /// What a caller wants of a table.
 #[derive(Debug, Clone)]
@@ -131,8 +131,8 @@ pub(super) async fn run(
     intent: &Intent,
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
-    let budget = Budget::start(migrator.budget);
-    let mut waits = pauses();
+    let budget = Budget::start(migrator.budget, migrator.moments.clone());
+    let mut waits = budget.pauses();
     let mut attempts = 0;
     let mut found = match read {
         Some(read) => Some(read),
@@ -225,7 +225,7 @@ async fn again(
 }
 
 async fn pause(waits: &mut impl Iterator<Item = std::time::Duration>, budget: &Budget) {
-    tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+    budget.pause(waits.next().unwrap_or_default()).await;
 }
 
 /// The table that is worked on must stay the one that was read first.

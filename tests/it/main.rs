@@ -16,6 +16,7 @@ mod purity;
 mod races;
 mod requests;
 mod scaffold;
+mod simulation;
 mod sink;
 mod sources;
 mod states;
