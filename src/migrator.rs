@@ -1,8 +1,10 @@
 //! Read → assess → plan → commit, and again while races are lost.
 
+mod afterwards;
 mod builder;
 mod by_hand;
 pub(crate) mod moments;
+mod races;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
