@@ -24,6 +24,7 @@ mod shrink;
 mod store;
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use self::counts::Counts;
@@ -65,8 +66,13 @@ fn explore() {
         began.elapsed().as_secs_f64(),
         failures.len()
     );
-    for (seed, violations) in failures.iter().take(20) {
-        println!("seed {seed}: {}", violations.join("; "));
+    let mut classes: BTreeMap<String, Vec<(u64, &String)>> = BTreeMap::new();
+    for (seed, violations) in &failures {
+        violations.iter().for_each(|v| classes.entry(shrink::class(v)).or_default().push((*seed, v)));
+    }
+    for seeds in classes.values() {
+        let (seed, first) = seeds[0];
+        println!("{} times, first in seed {seed}: {first}", seeds.len());
     }
     if let Some((seed, _)) = failures.first() {
         let small = shrink::shrink(&generate(*seed));

@@ -65,10 +65,10 @@ pub(super) fn play(scenario: &Scenario, tracing: bool) -> Played {
 
 fn name_of(run: &Run) -> String {
     match &run.ended {
-        Some((_, Ended::Done { outcome, .. })) => outcome.clone(),
-        Some((_, Ended::Failed { code, committed, .. })) if committed.is_empty() => code.clone(),
-        Some((_, Ended::Failed { code, .. })) => format!("{code} (committed)"),
-        Some((_, Ended::Crashed)) => "crashed".to_owned(),
+        Some(Ended::Done { outcome, .. }) => outcome.clone(),
+        Some(Ended::Failed { code, committed, .. }) if committed.is_empty() => code.clone(),
+        Some(Ended::Failed { code, .. }) => format!("{code} (committed)"),
+        Some(Ended::Crashed) => "crashed".to_owned(),
         None => "never ended".to_owned(),
     }
 }
@@ -205,8 +205,11 @@ async fn migrate(shared: &Shared, actor: usize, release: (u32, Chain, bool), bud
     let (known, chain, create) = release;
     let run = {
         let mut world = shared.world();
-        let (from, step) = (world.timeline.len() - 1, world.schedule.step);
-        world.runs.push(Run::new(actor, known, chain, create, from, step));
+        let from = world.timeline.len() - 1;
+        let spoilt = world.spoilt.is_some();
+        let mut run = Run::new(actor, known, chain, create, from);
+        run.spoilt = spoilt;
+        world.runs.push(run);
         world.runs.len() - 1
     };
     let url = Url::parse(&format!("memory:///{TABLE}")).unwrap();
@@ -238,9 +241,8 @@ async fn migrate(shared: &Shared, actor: usize, release: (u32, Chain, bool), bud
 
 fn end(world: &mut World, run: usize, ended: Ended) {
     world.schedule.note(|| format!("run {run} ended: {ended:?}"));
-    let (to, step) = (world.timeline.len() - 1, world.schedule.step);
-    world.runs[run].to = to;
-    world.runs[run].ended = Some((step, ended));
+    world.runs[run].to = world.timeline.len() - 1;
+    world.runs[run].ended = Some(ended);
 }
 
 fn kind(chain: Chain, known: u32) -> Kind {

@@ -19,10 +19,11 @@ impl World {
             return None;
         }
         match &parked.ask {
-            Ask::Sleep { until, .. } => {
+            Ask::Sleep { until, long } => {
                 self.schedule.clock = self.schedule.clock.max(*until);
                 if let Some(run) = parked.run {
                     self.runs[run].look = None;
+                    self.runs[run].slow |= *long;
                 }
                 self.trace(&parked, "");
                 self.schedule.answer(ticket, Answer::Slept, parked.waker);

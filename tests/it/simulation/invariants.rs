@@ -36,6 +36,10 @@ pub(super) fn landed(
     actions: &[Value],
     next: Option<&State>,
 ) {
+    if world.spoilt.is_some() {
+        world.runs[at].spoilt = true;
+        return;
+    }
     let before = world.state.clone();
     let id = actions.iter().find_map(|a| a["metaData"]["id"].as_str()).unwrap_or_default();
     let same = before.as_ref().is_none_or(|b| b.id() == id);
@@ -45,10 +49,13 @@ pub(super) fn landed(
         (Some(before), None) if version <= before.version => Landing::Stale,
         _ => Landing::Foreign,
     };
-    world.runs[at].landed.push((version, landing));
+    // What was sent for a table that is gone when the run has ended says nothing against the run.
+    if landing != Landing::Foreign || world.runs[at].ended.is_none() {
+        world.runs[at].landed.push((version, landing));
+    }
     match landing {
         Landing::Effective => effective(world, at, version, bytes, actions, before.as_deref()),
-        Landing::Stale => {}
+        Landing::Stale | Landing::Dropped => {}
         Landing::Foreign => {
             // Delta has no compare-and-swap on the id: only a table that was replaced after the last
             // look may be written into.
@@ -61,6 +68,11 @@ pub(super) fn landed(
                 ));
             }
             world.spoilt = Some(format!("entry {version} was made for another table"));
+            world
+                .runs
+                .iter_mut()
+                .enumerate()
+                .for_each(|(n, run)| run.spoilt |= n != at && run.ended.is_none());
         }
     }
 }
@@ -154,7 +166,7 @@ pub(super) fn reports(world: &mut World) {
     for at in 0..world.runs.len() {
         let wrong = match &world.runs[at].ended {
             None => vec!["a run never ended".to_owned()],
-            Some((_, ended)) => report(world, &world.runs[at], ended),
+            Some(ended) => report(world, &world.runs[at], ended),
         };
         for what in wrong {
             world.violation(format!("run {at}: {what}"));
@@ -164,15 +176,18 @@ pub(super) fn reports(world: &mut World) {
 
 fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
     let mut wrong = Vec::new();
+    if run.spoilt {
+        return wrong;
+    }
     let effective: Vec<u64> =
         run.landed.iter().filter(|(_, l)| *l == Landing::Effective).map(|(v, _)| *v).collect();
     let foreign: Vec<u64> =
         run.landed.iter().filter(|(_, l)| *l == Landing::Foreign).map(|(v, _)| *v).collect();
     // The states that the run may have seen; a listing that lies may show older ones.
     let seen = &world.timeline[if run.was_lied_to() { 0 } else { run.from }..=run.to];
-    let stood = |name: &str| seen.iter().any(|s| assess(s.state.as_deref(), run.known, run.chain) == name);
+    let stood = |name: &str| seen.iter().any(|s| assess(s.as_deref(), run.known, run.chain) == name);
     let replaced = {
-        let tables = seen.iter().map(|s| s.state.as_ref().map(|s| s.table));
+        let tables = seen.iter().map(|s| s.as_ref().map(|s| s.table));
         let mut tables: Vec<_> = tables.collect();
         tables.dedup();
         tables.len() > 1 && tables != [None, tables[1]]
@@ -187,8 +202,9 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
         Ended::Done { outcome, version, commits } => match outcome.as_str() {
             "created" | "migrated" => {
                 check(*commits == 1, format!("{outcome} with {commits} commits"));
+                let dropped = run.landed.iter().any(|(v, l)| *l == Landing::Dropped && Some(*v) == *version);
                 check(
-                    effective.len() == 1 && effective.first() == version.as_ref(),
+                    dropped || effective.len() == 1 && effective.first() == version.as_ref(),
                     format!("said {outcome} at version {version:?}, but {:?} is in the log", run.landed),
                 );
             }
@@ -203,7 +219,7 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
         },
         Ended::Failed { code, committed, said, message } => {
             let quiet = effective.is_empty() && foreign.is_empty();
-            let known = committed.iter().all(|v| effective.contains(v) || foreign.contains(v));
+            let known = committed.iter().all(|v| run.landed.iter().any(|(landed, _)| landed == v));
             check(
                 known,
                 format!("`{code}` says that {committed:?} was committed, but {:?} is in the log", run.landed),
@@ -235,8 +251,8 @@ fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, 
     let cleaned = world.timeline[run.from..=run.to].len() > 1
         || run.faults.iter().any(|f| matches!(f, F::Meanwhile(_)));
     match code {
-        "storage" => !run.faults.is_empty() || cleaned,
-        "outcome_unknown" => !run.sent.is_empty() && (!run.faults.is_empty() || world.is_hasty(run.actor)),
+        "storage" => !run.faults.is_empty() || cleaned || run.slow,
+        "outcome_unknown" => !run.sent.is_empty(),
         "conflict" => !run.sent.is_empty() || replaced || cleaned,
         "identity_changed" => replaced,
         "corrupt_log" => run.was_lied_to() || replaced || world.lost_timestamp(run),
@@ -281,12 +297,6 @@ pub(super) fn expected(world: &World) -> &'static str {
 }
 
 impl World {
-    /// Whether an actor's time limit is so short that a slow store exceeds it.
-    fn is_hasty(&self, actor: usize) -> bool {
-        // Whoever goes next may wait as long as it takes for its turn.
-        self.scenario.actors.get(actor).is_some()
-    }
-
     /// Whether the in-commit timestamp of the newest entry is still to be found.
     fn has_timestamp(&self, state: &State) -> bool {
         let path = super::world::entry_path(state.version);
@@ -297,8 +307,7 @@ impl World {
     fn lost_timestamp(&self, run: &Run) -> bool {
         let cleaned = |op: &Op| *op == Op::CleanUpAll;
         let scenario = &self.scenario;
-        let stamped =
-            self.timeline[..=run.to].iter().any(|s| s.state.as_ref().is_some_and(|s| s.is_timestamped()));
+        let stamped = self.timeline[..=run.to].iter().any(|s| s.as_ref().is_some_and(|s| s.is_timestamped()));
         let by_fault = scenario
             .faults
             .iter()

@@ -27,12 +27,6 @@ pub(super) fn parse(entry: &[u8]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The id in an entry's commitInfo.
-pub(super) fn commit_id(actions: &[Value]) -> String {
-    let id = actions.iter().find_map(|a| a["commitInfo"]["txnId"].as_str());
-    id.unwrap_or_default().to_owned()
-}
-
 impl State {
     /// The state after version 0.
     pub(super) fn first(table: u64, actions: &[Value]) -> Self {
@@ -277,7 +271,7 @@ fn set_fields(state: &mut State, fields: Vec<Value>) {
 }
 
 fn without_warnings(mut field: Value) -> Value {
-    if let Some(fields) = field["type"]["fields"].as_array_mut() {
+    if let Some(fields) = field["type"].get_mut("fields").and_then(Value::as_array_mut) {
         fields.retain(|f| f["name"] != "warnings");
     }
     field

@@ -15,6 +15,8 @@ pub(super) enum Landing {
     Stale,
     /// It stands in the log of another table.
     Foreign,
+    /// It stood in a table that was dropped while the run went on.
+    Dropped,
 }
 
 /// What a run said in the end.
@@ -45,12 +47,16 @@ pub(super) struct Run {
     pub(super) from: usize,
     /// The last one.
     pub(super) to: usize,
-    pub(super) started: u64,
-    pub(super) ended: Option<(u64, Ended)>,
+    pub(super) ended: Option<Ended>,
     pub(super) faults: Vec<FaultKind>,
     /// Each entry that it sent, with the step of the last look before it.
     pub(super) sent: Vec<(u64, Option<u64>)>,
+    /// What became of them, as far as they stood before the run ended or count all the same.
     pub(super) landed: Vec<(u64, Landing)>,
+    /// Whether the table held a commit that was made for another one.
+    pub(super) spoilt: bool,
+    /// Whether a time limit of it ran out.
+    pub(super) slow: bool,
     /// The step of the last look at the newest entry, where no pause came after it.
     pub(super) look: Option<u64>,
     last_put: Option<u64>,
@@ -58,14 +64,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(
-        actor: usize,
-        known: u32,
-        chain: Chain,
-        create: bool,
-        from: usize,
-        started: u64,
-    ) -> Self {
+    pub(super) fn new(actor: usize, known: u32, chain: Chain, create: bool, from: usize) -> Self {
         Self {
             actor,
             known,
@@ -73,11 +72,12 @@ impl Run {
             create,
             from,
             to: from,
-            started,
             ended: None,
             faults: Vec::new(),
             sent: Vec::new(),
             landed: Vec::new(),
+            spoilt: false,
+            slow: false,
             look: None,
             last_put: None,
             looked_after: false,
@@ -95,7 +95,9 @@ impl Run {
                 None => Phase::After,
             },
             Ask::Get { path, range: None } if path.ends_with(".crc") => Phase::After,
-            Ask::Get { range: Some(GetRange::Bounded(range)), path } if !path.ends_with("parquet") => {
+            Ask::Get { range: Some(GetRange::Bounded(range)), path }
+                if *range == (0..1) || !path.ends_with("parquet") =>
+            {
                 if *range == (0..1) {
                     self.look = Some(step);
                 }

@@ -4,7 +4,7 @@ use super::drive::play;
 use super::scenario::{Actor, Scenario};
 
 /// What a violation is about, without numbers and values.
-fn class(violation: &str) -> String {
+pub(super) fn class(violation: &str) -> String {
     violation.chars().filter(|c| c.is_ascii_alphabetic() || *c == ' ').take(60).collect()
 }
 
@@ -53,11 +53,15 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
     for at in 0..scenario.faults.len() {
         with(&|s| drop(s.faults.remove(at)));
         for op in 0..scenario.faults[at].before.len() {
-            with(&|s| drop(s.faults[at].before.remove(op)));
+            with(&|s| {
+                s.faults[at].before.remove(op);
+            });
         }
     }
     for at in 0..scenario.start.ops.len() {
-        with(&|s| drop(s.start.ops.remove(at)));
+        with(&|s| {
+            s.start.ops.remove(at);
+        });
     }
     if scenario.start.checksums {
         with(&|s| s.start.checksums = false);

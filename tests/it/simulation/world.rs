@@ -13,8 +13,8 @@ use super::counts::Counts;
 use super::invariants;
 use super::log::{self, State};
 use super::oracle;
-use super::run::Run;
-use super::scenario::{Actor, Chain, Op, Scenario};
+use super::run::{Landing, Run};
+use super::scenario::{Chain, Op, Scenario};
 use super::schedule::Schedule;
 
 /// Where the table lies in the bucket.
@@ -36,19 +36,14 @@ pub(super) enum Who {
     Run(usize),
 }
 
-/// One state after the other, with the step from which on it stood.
-pub(super) struct Stood {
-    pub(super) step: u64,
-    pub(super) state: Option<Arc<State>>,
-}
-
 pub(super) struct World {
     pub(super) scenario: Arc<Scenario>,
     pub(super) objects: BTreeMap<String, Object>,
     pub(super) schedule: Schedule,
     /// The table that stands there now.
     pub(super) state: Option<Arc<State>>,
-    pub(super) timeline: Vec<Stood>,
+    /// One state after the other; none where no table stood.
+    pub(super) timeline: Vec<Option<Arc<State>>>,
     /// The step at which the table was last dropped.
     pub(super) replaced: Option<u64>,
     /// Why the table can't be judged any more: a commit that was made for its predecessor.
@@ -73,7 +68,7 @@ impl World {
             objects: BTreeMap::new(),
             schedule: Schedule::new(&scenario, tracing),
             state: None,
-            timeline: vec![Stood { step: 0, state: None }],
+            timeline: vec![None],
             replaced: None,
             spoilt: None,
             runs: Vec::new(),
@@ -114,14 +109,6 @@ impl World {
     pub(super) fn name(&mut self) -> String {
         self.names += 1;
         format!("s-{}", self.names)
-    }
-
-    /// What an actor's release is.
-    pub(super) fn release(&self, actor: usize) -> Option<(u32, Chain)> {
-        match self.scenario.actors.get(actor)? {
-            Actor::Migrator { known, chain, .. } => Some((*known, *chain)),
-            Actor::Writer { .. } => None,
-        }
     }
 
     pub(super) fn assess(&self, known: u32, chain: Chain) -> &'static str {
@@ -188,7 +175,7 @@ impl World {
 
     fn stands(&mut self, state: Option<State>) {
         self.state = state.map(Arc::new);
-        self.timeline.push(Stood { step: self.schedule.step, state: self.state.clone() });
+        self.timeline.push(self.state.clone());
     }
 
     /// Commits actions of another program at the end of the log.
@@ -262,6 +249,9 @@ impl World {
     fn drop_table(&mut self) -> bool {
         self.objects.clear();
         self.rows.clear();
+        for run in self.runs.iter_mut().filter(|run| run.ended.is_none()) {
+            run.landed.iter_mut().for_each(|(_, landing)| *landing = Landing::Dropped);
+        }
         self.replaced = Some(self.schedule.step);
         // What was made for the old table is gone with it.
         self.spoilt = None;
