@@ -76,7 +76,7 @@ fn explore() {
     }
     if let Some((seed, _)) = failures.first() {
         let small = shrink::shrink(&generate(*seed));
-        tell(&small);
+        println!("{}", told(&small).1);
         panic!(
             "seed {seed} fails; replay it with DELTA_MIGRATE_REPLAY='{}'",
             serde_json::to_string(&small).unwrap()
@@ -94,14 +94,20 @@ fn replay() {
     let Ok(text) = std::env::var("DELTA_MIGRATE_REPLAY") else { return };
     learn();
     let scenario: Scenario = text.parse().map_or_else(|_| serde_json::from_str(&text).unwrap(), generate);
-    assert!(tell(&scenario).is_empty());
+    let (violations, trace) = told(&scenario);
+    println!("{trace}");
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
-fn tell(scenario: &Scenario) -> Vec<String> {
-    let played = std::panic::catch_unwind(|| play(scenario, true));
-    let Ok(played) = played else { return vec!["a panic".to_owned()] };
-    println!("{scenario:?}\n{}\n{:#?}", played.trace.join("\n"), played.violations);
-    played.violations
+/// What a scenario comes to, and every step of it.
+fn told(scenario: &Scenario) -> (Vec<String>, String) {
+    match std::panic::catch_unwind(|| play(scenario, true)) {
+        Ok(played) => {
+            let trace = format!("{scenario:?}\n{}\n{:#?}", played.trace.join("\n"), played.violations);
+            (played.violations, trace)
+        }
+        Err(_) => (vec!["a panic".to_owned()], format!("{scenario:?}")),
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(super) fn play(scenario: &Scenario, tracing: bool) -> Played {
         converge(&shared);
     }
     let mut world = shared.world();
-    let ends: Vec<String> = world.runs.iter().map(|run| name_of(run)).collect();
+    let ends: Vec<String> = world.runs.iter().map(name_of).collect();
     for name in ends {
         *world.counts.ended.entry(name).or_default() += 1;
     }
@@ -167,7 +167,7 @@ fn flush(shared: &Shared) {
     let tickets: Vec<u64> = shared.world().schedule.parked.keys().copied().collect();
     for ticket in tickets {
         let mut world = shared.world();
-        if (world.scenario.seed ^ ticket) % 4 == 0 {
+        if (world.scenario.seed ^ ticket).is_multiple_of(4) {
             world.schedule.parked.remove(&ticket);
         } else {
             world.grant(ticket);

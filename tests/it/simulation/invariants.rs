@@ -257,7 +257,7 @@ fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, 
         "identity_changed" => replaced,
         "corrupt_log" => run.was_lied_to() || replaced || world.lost_timestamp(run),
         "not_a_table" => run.was_lied_to() || replaced,
-        "missing" => (stood("missing") && !run.create) || (run.was_lied_to() && !run.create) || replaced,
+        "missing" => !run.create && (stood("missing") || run.was_lied_to()) || replaced,
         "unsupported_feature" => stood("unsupported") || replaced,
         _ => stood(code) || (replaced && !run.faults.iter().all(silent)),
     }
