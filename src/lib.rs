@@ -267,7 +267,7 @@
 //! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |
 //! | `delta::history` | the migrating commits that are left in a log |
 //! | `compat` | the tables of a release, kept: written, and checked with today's code |
-//! | `migrator::moments` | the clock and the ids of commits |
+//! | `migrator::moments` | the clock, the pauses and the ids of commits |
 //! | `cli` | arguments, configuration, printing, progress, exit codes |
 
 mod batch;
@@ -287,6 +287,8 @@ pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
 pub use delta::stores::Stores;
 pub use error::{Error, ErrorCode, Stage};
+#[doc(hidden)]
+pub use migrator::Moments;
 pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, StartupPolicy};
 pub use model::assess::{Assessment, Difference, FoundKind};
 pub use model::evolve::Change;

@@ -1,8 +1,10 @@
 //! Read → assess → plan → commit, and again while races are lost.
 
+mod afterwards;
 mod builder;
 mod by_hand;
-mod moments;
+pub(crate) mod moments;
+mod races;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,7 +29,7 @@ use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
 pub use builder::MigratorBuilder;
-pub(crate) use moments::Moments;
+pub use moments::Moments;
 use run::{Done, Intent};
 
 /// What opening a table may do to it.
@@ -495,7 +497,8 @@ impl Migrator {
 
     /// A store that never answers must not hold up a sink's start, or the tables behind this one.
     async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        tokio::time::timeout(self.budget.max(LEAST_READ), work).await.unwrap_or_else(|_| {
+        let limit = self.budget.max(LEAST_READ);
+        moments::timeout(self.moments.as_ref(), limit, work).await.unwrap_or_else(|| {
             Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
                 .with_hint("run it again, or give it more time"))
         })

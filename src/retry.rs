@@ -1,23 +1,27 @@
 //! The time budget of one table's work, and the pauses between attempts.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
+use crate::migrator::moments::{self, Moments};
+
 /// How long lost races are tried again, counted from the first attempt.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Budget {
     limit: Duration,
-    started: Instant,
+    started: Duration,
+    moments: Arc<dyn Moments>,
 }
 
 impl Budget {
-    pub(crate) fn start(limit: Duration) -> Self {
-        Self { limit, started: Instant::now() }
+    pub(crate) fn start(limit: Duration, moments: Arc<dyn Moments>) -> Self {
+        Self { limit, started: moments.elapsed(), moments }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.moments.elapsed().saturating_sub(self.started)
     }
 
     /// What is left; zero once it is spent.
@@ -28,18 +32,33 @@ impl Budget {
     pub(crate) fn is_spent(&self) -> bool {
         self.left().is_zero()
     }
+
+    /// Waits so long, but not beyond the budget's end.
+    pub(crate) async fn pause(&self, time: Duration) {
+        self.moments.sleep(time.min(self.left())).await;
+    }
+
+    /// Pauses between attempts.
+    pub(crate) fn pauses(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+        pauses(self.moments.jitter())
+    }
+
+    /// The work's end, or none where what is left of the budget, or `least`, was over first.
+    pub(crate) async fn within<T>(&self, least: Duration, work: impl Future<Output = T>) -> Option<T> {
+        moments::timeout(self.moments.as_ref(), self.left().max(least), work).await
+    }
 }
 
 /// Pauses that grow from 20 ms to 2 s, with jitter, so that writers which lost the same race do not
 /// meet again.
-pub(crate) fn pauses() -> impl Iterator<Item = Duration> + Send {
-    ExponentialBuilder::default()
+fn pauses(jitter: Option<u64>) -> impl Iterator<Item = Duration> + Send + use<> {
+    let pauses = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
         .with_max_delay(Duration::from_secs(2))
         .with_factor(2.0)
         .with_jitter()
-        .without_max_times()
-        .build()
+        .without_max_times();
+    jitter.map_or(pauses, |seed| pauses.with_jitter_seed(seed)).build()
 }
 
 #[cfg(test)]
@@ -48,7 +67,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_are_bounded() {
-        let all: Vec<Duration> = pauses().take(50).collect();
+        let all: Vec<Duration> = pauses(None).take(50).collect();
         assert_eq!(all.len(), 50, "they never run out");
         assert!(
             all.iter().all(|p| *p >= Duration::from_millis(20) && *p <= Duration::from_secs(4)),
@@ -59,8 +78,9 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_when_its_time_is_over() {
-        assert!(Budget::start(Duration::ZERO).is_spent());
-        let long = Budget::start(Duration::from_secs(3600));
+        let start = |limit| Budget::start(limit, Arc::new(moments::Real));
+        assert!(start(Duration::ZERO).is_spent());
+        let long = start(Duration::from_secs(3600));
         assert!(!long.is_spent() && long.left() <= Duration::from_secs(3600));
     }
 }

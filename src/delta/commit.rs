@@ -11,10 +11,12 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use super::location::Location;
+use super::read::{self, Tip};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
+use crate::model::text;
 use crate::model::version::LogVersion;
-use crate::retry::{Budget, pauses};
+use crate::retry::Budget;
 
 /// What became of a commit.
 #[derive(Debug)]
@@ -34,18 +36,23 @@ const RESENDS: usize = 5;
 /// How long a look at the entry may take even where the budget is spent.
 const LEAST_LOOK: Duration = Duration::from_secs(10);
 
+/// Who wins where the entry that was built upon is no longer there.
+pub(crate) const REPLACED: &str = "a writer that replaced the newest log entry";
+
 /// The log stores whose commits are known to be conditional puts; others may overwrite an entry.
 const KNOWN_LOG_STORES: [&str; 2] = ["DefaultLogStore", "S3LogStore"];
 
-/// Writes `bytes` as the entry of `version`.
+/// Writes `bytes` as the entry of `version`, which follows the entry `built_upon`.
 ///
 /// Stores retry conditional puts, answer 409 although nothing landed, and lose answers, so that no
-/// answer but success is believed: the entry itself decides (Faults 1).
+/// answer but success is believed: the entry itself decides (Faults 1). Before the bytes are sent
+/// again, the entry below is looked at again: in the meantime another table may have taken its place.
 pub(crate) async fn commit(
     location: &Location,
     version: LogVersion,
     bytes: Vec<u8>,
     commit_id: &str,
+    built_upon: Option<&Tip>,
     budget: &Budget,
 ) -> Result<CommitOutcome, Error> {
     let log_store = location.log_store();
@@ -59,35 +66,56 @@ pub(crate) async fn commit(
     }
     let bytes = Bytes::from(bytes);
     let operation = uuid::Uuid::new_v4();
-    let mut waits = pauses();
-    let mut resends = 0;
+    let mut waits = budget.pauses();
+    let mut attempts = 0;
+    // Whether an attempt may be under way still: then no later answer proves that nothing is written.
+    let mut pending = false;
     loop {
         let put =
             log_store.write_commit_entry(version.get(), CommitOrBytes::LogBytes(bytes.clone()), operation);
         // At least a moment, so that the last attempt of a budget is a real one.
-        let answer = tokio::time::timeout(budget.left().max(Duration::from_millis(100)), put).await;
-        let failure = match answer {
-            Ok(Ok(())) => return Ok(CommitOutcome::Landed),
-            Ok(Err(error)) => Some(error),
-            Err(_) => None,
+        let failure = match budget.within(Duration::from_millis(100), put).await {
+            Some(Ok(())) => return Ok(CommitOutcome::Landed),
+            Some(Err(error)) => Some(error),
+            None => None,
         };
+        attempts += 1;
+        pending |= !says_no(failure.as_ref());
         let store = location.store();
         let look = read_entry(store.as_ref(), version, commit_id);
-        let Ok(found) = tokio::time::timeout(budget.left().max(LEAST_LOOK), look).await else {
-            return Err(unknown(version, failure));
+        let Some(found) = budget.within(LEAST_LOOK, look).await else {
+            return Err(unknown(version, attempts, budget, failure));
         };
         match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
             Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
-            Ok(Entry::Absent) => {
-                resends += 1;
-                if resends > RESENDS || budget.is_spent() || is_final(failure.as_ref()) {
-                    return Err(gave_up(version, failure));
-                }
+            Ok(Entry::Absent) if attempts > RESENDS || budget.is_spent() || is_final(failure.as_ref()) => {
+                return Err(match failure {
+                    Some(failure) if !pending => gave_up(version, failure),
+                    failure => unknown(version, attempts, budget, failure),
+                });
             }
-            Err(error) => return Err(unknown(version, failure).with_source(error)),
+            Ok(Entry::Absent) => {}
+            Err(error) => return Err(unknown(version, attempts, budget, failure).with_source(error)),
         }
-        tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+        budget.pause(waits.next().unwrap_or_default()).await;
+        let Some(tip) = built_upon else { continue };
+        match budget.within(LEAST_LOOK, read::is_still(store.as_ref(), tip)).await {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) if !pending => {
+                return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+            }
+            _ => return Err(unknown(version, attempts, budget, failure)),
+        }
+    }
+}
+
+/// Whether the store says that it did not write, and no request can be under way any more.
+fn says_no(failure: Option<&TransactionError>) -> bool {
+    match failure {
+        Some(TransactionError::VersionAlreadyExists(_)) => true,
+        Some(TransactionError::ObjectStore { source: StoreError::Precondition { .. } }) => true,
+        failure => is_final(failure),
     }
 }
 
@@ -105,30 +133,24 @@ fn is_final(failure: Option<&TransactionError>) -> bool {
     }
 }
 
-fn gave_up(version: LogVersion, failure: Option<TransactionError>) -> Error {
-    let exists = matches!(failure, Some(TransactionError::VersionAlreadyExists(_)));
-    if !exists && !is_final(failure.as_ref()) {
-        return unknown(version, failure);
-    }
-    let error = if exists {
+/// The store said no at every attempt.
+fn gave_up(version: LogVersion, failure: TransactionError) -> Error {
+    let error = if is_final(Some(&failure)) {
+        Error::new(ErrorCode::Storage, Stage::Commit, format!("the store can't create log entry {version}"))
+            .with_hint(format!("nothing was written; {}", way_out(&failure)))
+    } else {
         Error::new(
             ErrorCode::Storage,
             Stage::Commit,
             format!("the store says that log entry {version} exists, but there is none"),
         )
         .with_hint("nothing was written; run it again, and check the store's conditional puts if it stays so")
-    } else {
-        Error::new(ErrorCode::Storage, Stage::Commit, format!("the store can't create log entry {version}"))
-            .with_hint(format!("nothing was written; {}", way_out(failure.as_ref())))
     };
-    match failure {
-        Some(failure) => error.with_source(failure),
-        None => error,
-    }
+    error.with_source(failure)
 }
 
 /// What to do about a store that can't create an entry.
-fn way_out(failure: Option<&TransactionError>) -> &'static str {
+fn way_out(failure: &TransactionError) -> &'static str {
     // On Unix, of a link: the file system has none. So says the call's manual page.
     const NOT_PERMITTED: i32 = 1;
     let disk = cause_of(failure);
@@ -155,8 +177,8 @@ const NO_LINKS: &str = "commits on a local disk need hard links, and this mount 
                         change): use another file system, or the object store that is mounted";
 
 /// What the operating system said, if it was asked.
-fn cause_of(failure: Option<&TransactionError>) -> Option<&std::io::Error> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = failure.map(|error| error as _);
+fn cause_of(failure: &TransactionError) -> Option<&std::io::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(failure);
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref() {
             return Some(found);
@@ -166,11 +188,22 @@ fn cause_of(failure: Option<&TransactionError>) -> Option<&std::io::Error> {
     None
 }
 
-fn unknown(version: LogVersion, failure: Option<TransactionError>) -> Error {
+/// An attempt may be under way still, so that its absence proves nothing.
+fn unknown(
+    version: LogVersion,
+    attempts: usize,
+    budget: &Budget,
+    failure: Option<TransactionError>,
+) -> Error {
     let error = Error::new(
         ErrorCode::OutcomeUnknown,
         Stage::Commit,
-        format!("it is not known whether log entry {version} was written"),
+        format!(
+            "it is not known whether log entry {version} was written: no clear answer of the store to {} in \
+             {:.1} s",
+            text::count(attempts, "attempt"),
+            budget.elapsed().as_secs_f64()
+        ),
     )
     .with_hint("run it again: it finds out, and does nothing twice");
     match failure {

@@ -43,6 +43,8 @@ pub(crate) type Stamped<'a> = &'a (dyn Fn(&IndexMap<String, String>) -> bool + S
 pub(crate) struct LogRead {
     pub(crate) state: TableState,
     pub(crate) tip: Tip,
+    /// The version of the newest checkpoint when the log was listed.
+    pub(crate) checkpoint: Option<LogVersion>,
     /// Whether the log had a checksum file for its newest version when it was listed.
     pub(crate) checksum: bool,
 }
@@ -138,7 +140,7 @@ pub(crate) async fn read_on(
     stamped: Stamped<'_>,
 ) -> Result<(LogRead, Since), Error> {
     let want = Want { evidence_id, stamped };
-    let LogRead { state, mut tip, checksum } = read_before;
+    let LogRead { state, mut tip, checkpoint, checksum } = read_before;
     let (mut since, mut newer) = (Since::default(), Gathered::default());
     loop {
         let next = tip.log_version.next();
@@ -154,7 +156,7 @@ pub(crate) async fn read_on(
         tip = Tip { log_version: next, meta, seen: Seen::Got };
     }
     if since == Since::default() {
-        return Ok((LogRead { state, tip, checksum }, since));
+        return Ok((LogRead { state, tip, checkpoint, checksum }, since));
     }
     let was_stamped = stamped(&state.metadata.configuration);
     let TableState { log_version: before, protocol, metadata, columns: _, evidence, recent_commits } = state;
@@ -176,7 +178,7 @@ pub(crate) async fn read_on(
     }
     let mut state = newer.finish(tip.log_version, want)?;
     state.recent_commits = recent_commits.saturating_add(u32::try_from(since.commits).unwrap_or(u32::MAX));
-    Ok((LogRead { state, tip, checksum }, since))
+    Ok((LogRead { state, tip, checkpoint, checksum }, since))
 }
 
 /// Whether the tip's object is still the one that was read; a single get, of one byte.
@@ -184,15 +186,38 @@ pub(crate) async fn read_on(
 /// # Errors
 /// [`ErrorCode::Storage`] if the store failed.
 pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
-    Ok(look(store, tip).await?.is_some_and(|now| tip.is(&now)))
+    Ok(now(store, tip).await? == Now::Same)
 }
 
-/// Whether no object stands where the tip stood; a single get, of one byte.
+/// Whether the log has a checkpoint; one listing.
 ///
 /// # Errors
 /// [`ErrorCode::Storage`] if the store failed.
-pub(crate) async fn is_gone(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
-    Ok(look(store, tip).await?.is_none())
+pub(crate) async fn has_checkpoint(store: &dyn ObjectStore) -> Result<bool, Error> {
+    Ok(listing::list(store, None).await?.has_checkpoint())
+}
+
+/// What stands where a tip stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Now {
+    /// The object that was read.
+    Same,
+    /// Another one.
+    Other,
+    /// Nothing.
+    Gone,
+}
+
+/// What stands where the tip stood; a single get, of one byte.
+///
+/// # Errors
+/// [`ErrorCode::Storage`] if the store failed.
+pub(crate) async fn now(store: &dyn ObjectStore, tip: &Tip) -> Result<Now, Error> {
+    Ok(match look(store, tip).await? {
+        Some(now) if tip.is(&now) => Now::Same,
+        Some(_) => Now::Other,
+        None => Now::Gone,
+    })
 }
 
 /// What stands where the tip stood.
@@ -262,6 +287,11 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
         while let Some(commit) = got.next().await {
             let (actions, meta) = commit?;
             if meta.location == tip.meta.location {
+                // Another object than the listed one is another table's: what was read before and what
+                // is read now would be taken for one table.
+                if !tip.is(&meta) {
+                    return Err(Fault::Gone(meta.location));
+                }
                 tip = Tip { meta, seen: Seen::Got, ..tip };
             }
             gathered.add_older(actions)?;
@@ -292,7 +322,8 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
     }
     let mut state = gathered.finish(tip.log_version, want)?;
     state.recent_commits = listing.recent_commits();
-    Ok(Found::Table(LogRead { state, tip, checksum: listing.checksum == Some(version) }))
+    let checkpoint = listing.newest_checkpoint().map(LogVersion::new);
+    Ok(Found::Table(LogRead { state, tip, checkpoint, checksum: listing.checksum == Some(version) }))
 }
 
 /// Nothing that is listed replaces an unreadable checkpoint; a listing from the start may.

@@ -78,8 +78,9 @@ impl MigratorBuilder {
         self
     }
 
-    /// Where times and ids come from.
-    pub(crate) fn moments(mut self, moments: Arc<dyn Moments>) -> Self {
+    /// Where times, ids and pauses come from.
+    #[doc(hidden)]
+    pub fn moments(mut self, moments: Arc<dyn Moments>) -> Self {
         self.moments = moments;
         self
     }

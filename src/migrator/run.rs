@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::{IfMissing, Migrator, StartupPolicy, missing};
+use super::races::Races;
+use super::{IfMissing, Migrator, StartupPolicy, afterwards, missing, moments};
 use crate::delta::checksum;
-use crate::delta::commit::{CommitOutcome, commit};
+use crate::delta::commit::{CommitOutcome, REPLACED, commit};
 use crate::delta::disk;
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead};
@@ -22,7 +23,10 @@ use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
 use crate::model::text;
 use crate::model::version::{LogVersion, Namespace, SchemaVersion};
-use crate::retry::{Budget, pauses};
+use crate::retry::Budget;
+
+/// A commit's checksum file is not worth a longer wait.
+const LONGEST_CHECKSUM: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What a caller wants of a table.
 #[derive(Debug, Clone)]
@@ -132,9 +136,9 @@ pub(super) async fn run(
     intent: &Intent,
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
-    let budget = Budget::start(migrator.budget);
-    let mut waits = pauses();
-    let mut attempts = 0;
+    let budget = Budget::start(migrator.budget, migrator.moments.clone());
+    let mut waits = budget.pauses();
+    let mut races = Races::default();
     let mut found = match read {
         Some(read) => Some(read),
         None => migrator.read(kind, location).await?,
@@ -145,25 +149,23 @@ pub(super) async fn run(
         let state = found.as_ref().map(|f| &f.state);
         let made = intent.plan(&migrator.namespace, kind, state).map_err(|r| r.at(Stage::Plan))?;
         let mut report = TableReport::of_plan(location.uri(), &made, kind.newest());
-        report.attempts = attempts;
+        report.attempts = races.attempts();
         let Some(planned) = made.commits.first() else { return Ok(Done { report }) };
         // The entry that was read must still be there, or a gap or another table would be built upon.
-        if !migrator.in_time(is_still(location, found.as_ref())).await? {
-            attempts += 1;
-            lost(&budget, attempts, "a writer that replaced the newest log entry")?;
+        let Some(previous) = ready(migrator, location, found.as_ref()).await? else {
+            races.lost(&budget, REPLACED)?;
             pause(&mut waits, &budget).await;
             found = migrator.read(kind, location).await?;
             continue;
-        }
-        attempts += 1;
+        };
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
-        let previous = migrator.in_time(previous_timestamp(location, state)).await?;
         let moment = moment(migrator, migrator.moments.now(), previous);
         let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
                 .with_hint("nothing was written; please report this with the table's newest metaData action")
         })?;
-        match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
+        let tip = found.as_ref().map(|f| &f.tip);
+        match commit(location, version, bytes.clone(), &moment.commit_id, tip, &budget).await? {
             CommitOutcome::Landed => {
                 if let Err(error) = disk::sync(location, version).await {
                     report.warnings.push(format!(
@@ -171,28 +173,27 @@ pub(super) async fn run(
                          loss of power may undo it; check the disk, then run `status`"
                     ));
                 }
-                // After the entry stands, no failure can take it back: only another identity counts.
-                if let Ok(false) = migrator.in_time(is_still(location, found.as_ref())).await
-                    && !is_cleaned_up(migrator, kind, location, found.as_ref()).await
-                {
-                    return Err(changed().with_committed(version.get()));
-                }
+                afterwards::check(migrator, kind, location, found.as_ref(), version, &bytes).await?;
                 if let Some(read) = found.as_ref().filter(|f| f.checksum) {
-                    checksum::write(location.store().as_ref(), &read.state, &bytes).await;
+                    let store = location.store();
+                    let write = checksum::write(store.as_ref(), &read.state, &bytes);
+                    if moments::timeout(migrator.moments.as_ref(), LONGEST_CHECKSUM, write).await.is_none() {
+                        tracing::warn!(table = location.uri(), %version, "no answer about the checksum file");
+                    }
                 }
                 report.outcome = match planned.how {
                     How::Created => Outcome::Created,
                     How::Repaired => Outcome::Repaired,
                     How::Migrated | How::Adopted => Outcome::Migrated,
                 };
-                report.attempts = attempts;
+                report.attempts = races.attempts() + 1;
                 report.commits = 1;
                 report.log_version = Some(version);
                 report.columns = made.columns_after();
                 return Ok(Done { report });
             }
             CommitOutcome::Lost { winner } => {
-                lost(&budget, attempts, &winner)?;
+                races.lost(&budget, &winner)?;
                 tracing::debug!(table = location.uri(), %version, winner, "lost a race");
                 found = again(migrator, kind, location, found, &budget, &mut waits).await?;
             }
@@ -232,7 +233,7 @@ async fn again(
 }
 
 async fn pause(waits: &mut impl Iterator<Item = std::time::Duration>, budget: &Budget) {
-    tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+    budget.pause(waits.next().unwrap_or_default()).await;
 }
 
 /// The table that is worked on must stay the one that was read first.
@@ -247,7 +248,7 @@ fn same_table(id: &mut Option<String>, found: Option<&LogRead>) -> Result<(), Er
     }
 }
 
-fn changed() -> Error {
+pub(super) fn changed() -> Error {
     Error::new(
         ErrorCode::IdentityChanged,
         Stage::Commit,
@@ -256,44 +257,30 @@ fn changed() -> Error {
     .with_hint("run it again: it starts from what is there now")
 }
 
-async fn is_still(location: &Location, found: Option<&LogRead>) -> Result<bool, Error> {
-    match found {
-        Some(read) => read::is_still(location.store().as_ref(), &read.tip).await,
-        None => Ok(true),
-    }
-}
-
-/// Whether the entry below our commit is gone, and that alone: another writer cleaned up the log
-/// behind a checkpoint. An entry that is another one is another table's; so is a log that can't be
-/// read any more, because our commit left a gap on a table with fewer versions. The id says nothing
-/// here: our own commit repeats the old one.
-async fn is_cleaned_up(
+/// Whether the newest entry is still the one that was read, and the in-commit timestamp in it where the
+/// table asks for one. None where it is another one, or was cleaned up: then the table is to be read anew.
+async fn ready(
     migrator: &Migrator,
-    kind: &Kind,
     location: &Location,
     found: Option<&LogRead>,
-) -> bool {
-    let Some(read) = found else { return false };
+) -> Result<Option<Option<i64>>, Error> {
+    let Some(read) = found else { return Ok(Some(None)) };
     let store = location.store();
-    let gone = migrator.in_time(read::is_gone(store.as_ref(), &read.tip)).await;
-    matches!(gone, Ok(true)) && matches!(migrator.read(kind, location).await, Ok(Some(_)))
-}
-
-/// Ends the work when its time is over.
-fn lost(budget: &Budget, attempts: u32, winner: &str) -> Result<(), Error> {
-    if !budget.is_spent() {
-        return Ok(());
+    let is_still = || migrator.in_time(read::is_still(store.as_ref(), &read.tip));
+    if !is_still().await? {
+        return Ok(None);
     }
-    Err(Error::new(
-        ErrorCode::Conflict,
-        Stage::Commit,
-        format!(
-            "other writers won {} in {:.1} s; the last was {winner}",
-            text::count(attempts as usize, "race"),
-            budget.elapsed().as_secs_f64()
-        ),
-    )
-    .with_hint("nothing was written; run it again, or give it more time"))
+    match migrator.in_time(previous_timestamp(location, Some(&read.state))).await {
+        Ok(previous) => Ok(Some(previous)),
+        // What it says about an entry that was taken away meanwhile is no news of the table.
+        Err(error) => {
+            if is_still().await? {
+                Err(error)
+            } else {
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// The in-commit timestamp to stay above, where the table asks for one.

@@ -18,6 +18,7 @@ mod purity;
 mod races;
 mod requests;
 mod scaffold;
+mod simulation;
 mod sink;
 mod sources;
 mod state;

@@ -1,5 +1,6 @@
 //! Requests to a Unity catalog's server: bounded in time and size, tried again where that helps.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -13,6 +14,7 @@ use super::answer;
 use super::endpoint::Endpoint;
 use super::failure::{Failure, Why};
 use crate::error::Error;
+use crate::migrator::moments::Real;
 use crate::model::text::shorten;
 use crate::retry::Budget;
 
@@ -99,7 +101,7 @@ impl Client {
     }
 
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Vec<u8>, Failure> {
-        let budget = Budget::start(ALL_ATTEMPTS);
+        let budget = Budget::start(ALL_ATTEMPTS, Arc::new(Real));
         let mut pauses = pauses();
         loop {
             let failure = match self.once(request()).await {

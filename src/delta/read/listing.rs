@@ -159,6 +159,11 @@ impl Listing {
         !self.checkpoints.is_empty()
     }
 
+    /// The version of the newest complete checkpoint.
+    pub(super) fn newest_checkpoint(&self) -> Option<u64> {
+        self.checkpoints.first().map(|c| c.version)
+    }
+
     /// The points to start from, the newest first, each with the commits up to the one before it.
     ///
     /// Ends at the first commit that is missing, with its version.

@@ -70,17 +70,30 @@ fn checkpoint_schema() -> Schema {
     ])
 }
 
-/// Writes rows as a Parquet file and gives its size.
-pub(crate) fn write_parquet(path: &Path, schema: Schema, rows: &[Value]) -> u64 {
+/// Rows as the bytes of a Parquet file.
+fn parquet_bytes(schema: Schema, rows: &[Value]) -> Vec<u8> {
     let schema = Arc::new(schema);
     let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
     let mut reader =
         ReaderBuilder::new(schema.clone()).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut writer = ArrowWriter::try_new(std::fs::File::create(path).unwrap(), schema, None).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();
     writer.write(&reader.next().unwrap().unwrap()).unwrap();
     writer.close().unwrap();
-    std::fs::metadata(path).unwrap().len()
+    bytes
+}
+
+/// Actions as the bytes of a checkpoint.
+pub(crate) fn checkpoint_bytes(actions: &[Value]) -> Vec<u8> {
+    parquet_bytes(checkpoint_schema(), actions)
+}
+
+/// Writes rows as a Parquet file and gives its size.
+pub(crate) fn write_parquet(path: &Path, schema: Schema, rows: &[Value]) -> u64 {
+    let bytes = parquet_bytes(schema, rows);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, &bytes).unwrap();
+    bytes.len() as u64
 }
 
 /// Writes actions as a checkpoint, or as a sidecar, below `_delta_log`.

@@ -1,0 +1,83 @@
+//! The look after a commit: whether the entry that landed counts, and in the table that was read.
+
+use super::Migrator;
+use super::run::changed;
+use crate::delta::location::Location;
+use crate::delta::read::{self, LogRead, Now};
+use crate::error::{Error, ErrorCode, Stage};
+use crate::model::history;
+use crate::model::kind::Kind;
+use crate::model::state::{TableState, keys};
+use crate::model::version::LogVersion;
+
+/// Looks again at the entry that the commit at `version` was built upon.
+///
+/// # Errors
+/// - [`ErrorCode::IdentityChanged`]: another table stands there.
+/// - [`ErrorCode::OutcomeUnknown`]: the log was cleaned up behind a checkpoint that may not know of the
+///   commit, or can't be read now.
+pub(super) async fn check(
+    migrator: &Migrator,
+    kind: &Kind,
+    location: &Location,
+    found: Option<&LogRead>,
+    version: LogVersion,
+    entry: &[u8],
+) -> Result<(), Error> {
+    let store = location.store();
+    let is_gone = match found {
+        Some(read) => match migrator.in_time(read::now(store.as_ref(), &read.tip)).await {
+            Ok(Now::Other) => return Err(changed().with_committed(version.get())),
+            Ok(now) => now == Now::Gone,
+            // After the entry stands, no failure can take it back.
+            Err(_) => false,
+        },
+        // The place of a table's first entry is free once more behind a checkpoint only.
+        None => migrator.in_time(read::has_checkpoint(store.as_ref())).await.unwrap_or(false),
+    };
+    if !is_gone {
+        return Ok(());
+    }
+    let again = match migrator.read(kind, location).await {
+        Ok(Some(again)) => again,
+        Ok(None) => return Err(changed().with_committed(version.get())),
+        // A log that our entry left with a gap is another table's.
+        Err(error) if error.code() == ErrorCode::CorruptLog => {
+            return Err(changed().with_committed(version.get()).with_source(error));
+        }
+        Err(error) => {
+            return Err(unclear(version, "the log can't be read now").with_source(error));
+        }
+    };
+    // The id says little: where our entry is the newest, it is the one that we repeated.
+    if let Some(read) = found {
+        let cleaned_up = again.checkpoint.is_some_and(|c| c >= read.tip.log_version);
+        if !cleaned_up || again.state.metadata.id != read.state.metadata.id {
+            return Err(changed().with_committed(version.get()));
+        }
+    }
+    let follows = again.checkpoint.is_none_or(|c| c < version) && again.state.log_version >= version;
+    if follows || holds(migrator, &again.state, entry) {
+        return Ok(());
+    }
+    // Others went on, wrote a checkpoint and cleaned up before the put: its place was free again.
+    Err(unclear(version, "a checkpoint behind it may not know of it"))
+}
+
+fn unclear(version: LogVersion, why: &str) -> Error {
+    let message = format!("log entry {version} was written, but the entry before it is gone, and {why}");
+    Error::new(ErrorCode::OutcomeUnknown, Stage::Commit, message)
+        .with_hint("run it again: it finds out whether the entry counts, and does nothing twice")
+        .with_committed(version.get())
+}
+
+/// Whether the record of a table has what an entry added to it.
+fn holds(migrator: &Migrator, state: &TableState, entry: &[u8]) -> bool {
+    let key = migrator.namespace.property(keys::HISTORY);
+    let ours = entry.split(|b| *b == b'\n').find_map(|line| {
+        let action: serde_json::Value = serde_json::from_slice(line).ok()?;
+        history::entries(action.get("metaData")?.get("configuration")?.get(&key)?.as_str()?)?.pop()
+    });
+    let theirs = state.metadata.configuration.get(&key).and_then(|text| history::entries(text));
+    ours.zip(theirs).is_some_and(|(ours, theirs)| theirs.contains(&ours))
+}
