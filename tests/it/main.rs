@@ -9,6 +9,7 @@ mod cases;
 mod command;
 mod compat;
 mod features;
+mod library;
 mod lock;
 mod migrate;
 mod plans;
