@@ -13,6 +13,7 @@ mod library;
 mod lock;
 mod migrate;
 mod plans;
+mod policy;
 mod purity;
 mod races;
 mod requests;
