@@ -22,6 +22,10 @@ lint:
     cargo clippy --all-targets -- -D warnings
     cargo clippy --all-targets --no-default-features -- -D warnings
 
+# What the library makes public, compared with api/; `just api --bless` after an intended change
+api *args:
+    bash api/check.sh {{ args }}
+
 # Licences, advisories and sources of the dependencies (needs cargo-deny)
 deny:
     cargo deny check

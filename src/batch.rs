@@ -4,6 +4,7 @@ mod job;
 mod stop;
 mod tasks;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -62,6 +63,17 @@ struct Settings {
     max_changed: Option<u32>,
     /// Ours, from 0, of how many.
     shard: (u32, u32),
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources: Vec<String> = self.sources.iter().map(|source| source.name()).collect();
+        f.debug_struct("Batch")
+            .field("migrator", &self.migrator)
+            .field("sources", &sources)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Somebody who watches a run; each call comes as it happens, from any thread.

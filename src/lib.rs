@@ -16,6 +16,7 @@
 //! - [Tables of earlier releases](#tables-of-earlier-releases)
 //! - [Errors](#errors)
 //! - [Features of this crate](#features-of-this-crate)
+//! - [deltalake's types](#deltalakes-types)
 //! - [Invariants](#invariants)
 //! - [Code map](#code-map)
 //!
@@ -208,6 +209,24 @@
 //! - `glue`, `unity`: tables out of these catalogs.
 //! - `datafusion`: turns on the feature of the same name in deltalake; nothing here needs it yet.
 //!
+//! # deltalake's types
+//!
+//! Tables, log stores and Arrow schemas are those of one version of deltalake. It is re-exported: name
+//! its types through this crate, and they fit, whatever else is in the program.
+//!
+//! ```
+//! use delta_migrate::deltalake::{DeltaTable, arrow::datatypes::Schema};
+//!
+//! fn columns(opened: delta_migrate::Opened) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+//!     let table: DeltaTable = opened.into_table();
+//!     Ok(table.snapshot()?.schema().fields().map(|field| field.name().clone()).collect())
+//! }
+//!
+//! fn next(kind: &delta_migrate::Kind, schema: &Schema) -> Result<String, delta_migrate::Error> {
+//!     Ok(kind.next_migration(schema)?.to_toml(Some("what the new columns are for")))
+//! }
+//! ```
+//!
 //! # Invariants
 //!
 //! 1. Nothing is written before everything that can be refused was checked.
@@ -237,6 +256,7 @@
 //! | module | |
 //! |---|---|
 //! | `error` | the error type and its codes |
+//! | `deprecated` | what is still there for older programs |
 //! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
 //! | `batch` | many tables: sources to tasks, tasks to jobs, a few at a time, one report |
 //! | `catalog` | where tables come from: a list, a walk, Glue, Unity |
@@ -276,6 +296,7 @@ pub mod catalog;
 pub mod cli;
 pub mod compat;
 mod delta;
+mod deprecated;
 mod error;
 mod migrator;
 mod model;
@@ -286,13 +307,14 @@ pub use delta::doctor::{Check, CheckOutcome, Diagnosis, diagnose};
 pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
 pub use delta::stores::Stores;
+#[allow(deprecated)]
+pub use deprecated::{How, InvalidStamp};
 pub use error::{Error, ErrorCode, Stage};
 #[doc(hidden)]
 pub use migrator::Moments;
 pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, StartupPolicy};
 pub use model::assess::{Assessment, Difference, FoundKind};
 pub use model::evolve::Change;
-pub use model::history::How;
 pub use model::kind::{Adopt, Kind, KindBuilder};
 pub use model::migration::{Migration, MigrationBuilder};
 pub use model::plan::{Mode, Plan, Repair, Target};
@@ -301,5 +323,8 @@ pub use model::report::{
 };
 pub use model::saved_plan::{PlanFile, SavedPlan};
 pub use model::scaffold::NextMigration;
-pub use model::state::InvalidStamp;
 pub use model::version::{InvalidNamespace, LogVersion, MinVersion, Namespace, SchemaVersion};
+
+/// The deltalake that this crate is built with, and whose tables and log stores it takes and gives.
+#[doc(no_inline)]
+pub use deltalake;

@@ -36,7 +36,10 @@ const DATABASES_AT_ONCE: usize = 4;
 ///
 /// The permissions that are needed: `glue:GetTables`; `glue:GetDatabases` where a pattern leaves
 /// the database open; `glue:GetTable` where a pattern names one table.
+///
+/// Begin with `GlueOptions::default()`, and set what differs.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct GlueOptions {
     /// Patterns for tables, each of 2 parts, such as `sales.*`; none: every table.
     pub tables: Vec<String>,
@@ -89,11 +92,9 @@ impl GlueCatalog {
     /// ```
     /// use delta_migrate::catalog::{GlueCatalog, GlueOptions, Source as _};
     ///
-    /// let options = GlueOptions {
-    ///     tables: vec!["sales.*".to_owned()],
-    ///     region: Some("eu-central-1".to_owned()),
-    ///     ..Default::default()
-    /// };
+    /// let mut options = GlueOptions::default();
+    /// options.tables = vec!["sales.*".to_owned()];
+    /// options.region = Some("eu-central-1".to_owned());
     /// let catalog = GlueCatalog::new(options)?;
     /// assert_eq!(catalog.name(), "glue catalog in eu-central-1, `sales.*`");
     /// # Ok::<(), delta_migrate::Error>(())

@@ -32,7 +32,10 @@ use pages::{Level, pages};
 const SCHEMAS_AT_ONCE: usize = 4;
 
 /// Which catalog, and which of its tables.
+///
+/// Begin with `UnityOptions::default()`, and set `endpoint`, `tables`, and what else differs.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct UnityOptions {
     /// Patterns for tables, each of 3 parts; at least one.
     pub tables: Vec<String>,

@@ -107,6 +107,7 @@ pub enum FoundKind {
 
 /// A column that is not what the stamp promises.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Difference {
     /// The column's path.
     pub path: String,

@@ -8,8 +8,7 @@ use super::version::{MinVersion, SchemaVersion};
 /// How a version came to a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum How {
+pub(crate) enum How {
     /// Born at that version.
     Created,
     /// Carried there by its chain.

@@ -19,6 +19,7 @@ use crate::error::Error;
 /// How a table without a stamp is taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Adopt {
     /// It is at version 0 if the base shape's columns are there; the chain runs from there.
     #[default]

@@ -181,6 +181,12 @@ impl Plan {
         self.commits.is_empty()
     }
 
+    /// What it changes on a table that exists, in the order in which it is done. A creation has no
+    /// changes: the table is born with its newest shape.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.commits.iter().flat_map(|c| &c.migrations).flat_map(|m| &m.changes)
+    }
+
     /// What the plan means for readers and other writers, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -216,8 +222,7 @@ impl Plan {
 
     /// The names of the table's columns afterwards.
     pub(crate) fn columns_after(&self) -> Vec<String> {
-        let changes = self.commits.iter().flat_map(|c| &c.migrations).flat_map(|m| &m.changes);
-        let added = changes.filter_map(|change| match change {
+        let added = self.changes().filter_map(|change| match change {
             Change::AddColumn { path, .. } => path.parse::<ColumnPath>().ok(),
             _ => None,
         });

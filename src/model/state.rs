@@ -165,13 +165,13 @@ pub(crate) struct Stamps {
 
 /// A stamp that can't be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidStamp {
+pub(crate) struct InvalidStamp {
     /// The property.
-    pub property: String,
+    pub(crate) property: String,
     /// Its value.
-    pub value: String,
+    pub(crate) value: String,
     /// What would be right.
-    pub wanted: &'static str,
+    pub(crate) wanted: &'static str,
 }
 
 impl Stamps {

@@ -26,12 +26,11 @@ fn options(fake: &Fake, tables: &[&str]) -> GlueOptions {
         ("aws_endpoint", SECRETS[3]),
         ("aws_region", "eu-central-1"),
     ];
-    GlueOptions {
-        tables: tables.iter().map(|t| (*t).to_owned()).collect(),
-        storage: storage.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-        endpoint: Some(fake.url.clone()),
-        ..Default::default()
-    }
+    let mut options = GlueOptions::default();
+    options.tables = tables.iter().map(|t| (*t).to_owned()).collect();
+    options.storage = storage.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    options.endpoint = Some(fake.url.clone());
+    options
 }
 
 fn table(name: &str, parameters: Value, location: Option<&str>) -> Value {
@@ -155,7 +154,8 @@ async fn each_table_comes_with_its_kind_its_columns_and_the_way_to_its_store() {
         json!({"Name": "bare"}),
     ];
     let fake = Fake::start([("mix".to_owned(), tables)].into(), 4, |_| Trick::Serve).await;
-    let options = GlueOptions { kind: Some("facts".to_owned()), ..options(&fake, &["mix.*"]) };
+    let mut options = options(&fake, &["mix.*"]);
+    options.kind = Some("facts".to_owned());
     let (found, errors) = all(options.clone()).await;
     assert_eq!(uris(&found), ["s3://lake/athena", "s3://logs3archive/spark"]);
     assert_eq!(found[0].columns.as_deref().unwrap(), ["id", "v", "day"]);
@@ -173,8 +173,8 @@ async fn each_table_comes_with_its_kind_its_columns_and_the_way_to_its_store() {
 async fn patterns_spare_requests_and_leave_nothing_out() {
     let fake = Fake::start(databases(&[2, 2, 2, 2]), 100, |_| Trick::Serve).await;
     let ask = async |tables: &[&str], exclude: &[&str]| {
-        let exclude = exclude.iter().map(|t| (*t).to_owned()).collect();
-        let (before, options) = (fake.asked().len(), GlueOptions { exclude, ..options(&fake, tables) });
+        let (before, mut options) = (fake.asked().len(), options(&fake, tables));
+        options.exclude = exclude.iter().map(|t| (*t).to_owned()).collect();
         let (found, errors) = all(options).await;
         assert!(errors.is_empty(), "{errors:?}");
         let names: Vec<String> = found.iter().map(|f| f.uri.replace("s3://lake/", "")).collect();

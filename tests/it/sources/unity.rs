@@ -19,12 +19,11 @@ const API: &str = "/api/2.1/unity-catalog";
 const TOKEN: &str = "dapiTOPSECRET";
 
 fn options(server: &Server, tables: &[&str]) -> UnityOptions {
-    UnityOptions {
-        tables: tables.iter().map(|t| (*t).to_owned()).collect(),
-        endpoint: server.url(),
-        token: Some(TOKEN.to_owned()),
-        ..UnityOptions::default()
-    }
+    let mut options = UnityOptions::default();
+    options.tables = tables.iter().map(|t| (*t).to_owned()).collect();
+    options.endpoint = server.url();
+    options.token = Some(TOKEN.to_owned());
+    options
 }
 
 fn catalog(server: &Server, tables: &[&str]) -> UnityCatalog {
@@ -168,12 +167,10 @@ async fn unity_keeps_the_contract_of_sources() {
 #[tokio::test]
 async fn catalogs_and_schemas_are_listed_where_the_pattern_has_a_star() {
     let server = Server::start(lake);
-    let options = UnityOptions {
-        exclude: vec!["prod.cdc.*".to_owned(), "*.d.t".to_owned(), "system.*.*".to_owned()],
-        kind: Some("bronze".to_owned()),
-        token: None,
-        ..options(&server, &["*.*.*"])
-    };
+    let mut options = options(&server, &["*.*.*"]);
+    options.exclude = vec!["prod.cdc.*".to_owned(), "*.d.t".to_owned(), "system.*.*".to_owned()];
+    options.kind = Some("bronze".to_owned());
+    options.token = None;
     let catalog = UnityCatalog::new(options).unwrap();
     let wanted = ["dev/cdc", "prod/a", "prod/b", "prod/e"].map(|t| format!("s3://lake/{t}/t"));
     assert_eq!(uris(&catalog).await, wanted);

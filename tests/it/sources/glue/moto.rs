@@ -45,11 +45,12 @@ async fn tables_of_a_catalog_on_moto() {
     let storage =
         [("aws_access_key_id", "AKIDMOTO"), ("aws_secret_access_key", "secret"), ("region", "eu-central-1")];
     let storage: BTreeMap<String, String> = storage.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    let options = |tables: &[String]| GlueOptions {
-        tables: tables.to_vec(),
-        storage: storage.clone(),
-        endpoint: Some(url.clone()),
-        ..Default::default()
+    let options = |tables: &[String]| {
+        let mut options = GlueOptions::default();
+        options.tables = tables.to_vec();
+        options.storage = storage.clone();
+        options.endpoint = Some(url.clone());
+        options
     };
     let both = [format!("s3://lake/{other}/facts"), format!("s3://lake/{sales}/facts")];
     let (found, errors) = all(options(&[format!("*{id}.*")])).await;

@@ -56,7 +56,8 @@ async fn a_server_that_is_not_there_is_told_without_secrets() {
     let server = Server::start(lake);
     // A port that is given to nobody who asks for any.
     let closed = "127.0.0.1:1";
-    let options = UnityOptions { endpoint: format!("http://{closed}"), ..options(&server, &["prod.cdc.*"]) };
+    let mut options = options(&server, &["prod.cdc.*"]);
+    options.endpoint = format!("http://{closed}");
     let error = error_of(&UnityCatalog::new(options).unwrap()).await;
     assert_eq!(error.code(), ErrorCode::Storage);
     assert!(error.message().contains("can't be reached") && error.hint().is_some(), "{error:?}");
@@ -81,7 +82,8 @@ async fn refusals_are_told_once_with_the_way_out_and_without_the_token() {
         assert!(error.message().contains("is no token"), "{error}");
     }
     let server = late(100, || Answer::new(401, ""));
-    let options = UnityOptions { token: None, ..options(&server, &["*.*.*"]) };
+    let mut options = options(&server, &["*.*.*"]);
+    options.token = None;
     let error = error_of(&UnityCatalog::new(options).unwrap()).await;
     assert_eq!(error.hint(), Some("give a `token`"));
 }
@@ -165,8 +167,8 @@ async fn a_redirect_elsewhere_is_not_followed_and_sees_no_token() {
         }
         None => lake(request),
     });
-    let options =
-        UnityOptions { endpoint: format!("{}/old", server.url()), ..options(&server, &["prod.cdc.*"]) };
+    let mut options = options(&server, &["prod.cdc.*"]);
+    options.endpoint = format!("{}/old", server.url());
     let found = UnityCatalog::new(options).unwrap();
     assert!(found.tables().next().await.unwrap().is_ok());
     // A server that sends in circles is left.

@@ -17,6 +17,13 @@ fn storage(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
+/// All tables of one schema, with these options of the stores.
+fn source(server: &Server, storage: BTreeMap<String, String>) -> Result<UnityCatalog, Error> {
+    let mut options = options(server, &["c.s.*"]);
+    options.storage = storage;
+    UnityCatalog::new(options)
+}
+
 async fn lend(source: &UnityCatalog) -> Result<BTreeMap<String, String>, Error> {
     match only(source).await.access {
         Access::Lent(lender) => Ok(lender.lend().await?.into_iter().collect()),
@@ -29,10 +36,7 @@ async fn credentials_are_asked_for_when_they_are_needed_and_each_time_anew() {
     let keys = json!({"access_key_id": "AKIA", "secret_access_key": "SECRETKEY", "session_token": "SESSION"});
     let server =
         vending(200, json!({"aws_temp_credentials": keys, "expiration_time": 1, "url": "s3://lake/c/s/t"}));
-    let source = UnityCatalog::new(UnityOptions {
-        storage: storage(&[("aws_region", "eu-central-1")]),
-        ..options(&server, &["c.s.*"])
-    });
+    let source = source(&server, storage(&[("aws_region", "eu-central-1")]));
     let found = only(&source.unwrap()).await;
     let asked =
         |server: &Server| server.asked().iter().filter(|r| r.method == "POST").cloned().collect::<Vec<_>>();
@@ -60,7 +64,7 @@ async fn credentials_are_asked_for_when_they_are_needed_and_each_time_anew() {
 async fn options_with_credentials_are_used_as_they_are() {
     let server = vending(200, json!({}));
     let given = storage(&[("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "hunter2")]);
-    let source = UnityCatalog::new(UnityOptions { storage: given.clone(), ..options(&server, &["c.s.*"]) });
+    let source = source(&server, given.clone());
     let found = only(&source.unwrap()).await;
     assert!(matches!(&found.access, Access::Options(options) if *options == given));
     assert!(!format!("{found:?}").contains("hunter2"));
@@ -76,8 +80,7 @@ async fn a_server_that_lends_nothing_leaves_it_to_the_options() {
     ] {
         let server = vending(status, body);
         let given = storage(&[("aws_region", "eu-central-1")]);
-        let source =
-            UnityCatalog::new(UnityOptions { storage: given.clone(), ..options(&server, &["c.s.*"]) });
+        let source = source(&server, given.clone());
         assert_eq!(lend(&source.unwrap()).await.unwrap(), given, "{status}");
     }
 }
