@@ -11,6 +11,7 @@ mod compat;
 mod features;
 mod lock;
 mod migrate;
+mod orders;
 mod plans;
 mod purity;
 mod races;
