@@ -233,7 +233,9 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// Log versions that this call committed before it failed; empty for every refusal.
+    /// Log versions that this call committed before it failed. Empty for a refusal, but for one: a
+    /// table that this call brought up to date, and whose floor another release raised right afterwards,
+    /// is not handed out (`too_new`).
     pub fn committed(&self) -> &[u64] {
         &self.0.committed
     }
@@ -250,7 +252,8 @@ impl Error {
         )
     }
 
-    /// Whether the table was refused: not one byte of it was changed.
+    /// Whether the table was refused: not one byte of it was changed, but for what
+    /// [`Error::committed`] says.
     pub fn is_refusal(&self) -> bool {
         self.0.code.is_refusal()
     }

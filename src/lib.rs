@@ -197,7 +197,7 @@
 //! [committed](Error::committed) before it.
 //!
 //! - A *refusal* ([`Error::is_refusal`]) is a decision, the same on every run until somebody changes
-//!   something; the table is exactly as it was.
+//!   something; the table is exactly as it was, but for what [`Error::committed`] says.
 //! - A *failure* is not; where [`Error::is_retryable`], the same call may succeed the next time, and
 //!   does nothing twice.
 //!

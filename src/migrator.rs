@@ -179,7 +179,8 @@ impl Migrator {
     /// is written.
     ///
     /// # Errors
-    /// Every code of [`ErrorCode`]; a refusal leaves every byte as it was.
+    /// Every code of [`ErrorCode`]; a refusal leaves every byte as it was, but for a commit of this call
+    /// that [`Error::committed`] names.
     pub async fn open_or_create(
         &self,
         kind: &str,
@@ -242,7 +243,8 @@ impl Migrator {
 
     /// The last look at what is handed out: nobody gets a table that the floor forbids.
     fn opened(&self, kind: &str, table: DeltaTable, report: TableReport) -> Result<Opened, Error> {
-        self.check(kind, &table)?;
+        // Between our commit and this look a newer release may have raised it.
+        self.check(kind, &table).map_err(|e| with_commit(e, &report))?;
         for warning in report.warnings.iter().filter(|_| report.commits > 0) {
             tracing::warn!(table = report.uri, kind, "{warning}");
         }
@@ -541,11 +543,16 @@ async fn load(table: &mut DeltaTable, report: &TableReport) -> Result<(), Error>
             .with_hint(hint)
             .with_table(&report.uri)
             .with_source(e);
-        match report.log_version.filter(|_| report.commits > 0) {
-            Some(version) => error.with_committed(version.get()),
-            None => error,
-        }
+        with_commit(error, report)
     })
+}
+
+/// An error after work that is reported: it says what was committed.
+fn with_commit(error: Error, report: &TableReport) -> Error {
+    match report.log_version.filter(|_| report.commits > 0) {
+        Some(version) => error.with_committed(version.get()),
+        None => error,
+    }
 }
 
 impl fmt::Debug for Migrator {

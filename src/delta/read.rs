@@ -357,7 +357,8 @@ async fn nothing(store: &dyn ObjectStore, listing: &Listing) -> Result<Found, Fa
         .map(|(n, noun)| count(n, noun))
         .collect();
     let message = format!("there is no Delta log, but {}", found.join(" and "));
-    Err(Fault::Failed(
+    // The log was listed first: another writer may have created the table since then, and written to it.
+    Err(Fault::Torn(
         Error::new(ErrorCode::NotATable, Stage::Read, message)
             .with_hint("check the location; a new table needs an empty one"),
     ))

@@ -14,6 +14,7 @@ mod library;
 mod limits;
 mod lock;
 mod migrate;
+mod orders;
 mod plans;
 mod policy;
 mod purity;

@@ -189,6 +189,28 @@ async fn a_newer_migrator_that_wins_and_raises_the_floor_stops_the_loser() {
     assert_eq!((error.code(), table.versions()), (ErrorCode::TooNew, vec![0, 1]));
 }
 
+/// The writer is shut out, and is told all the same that the table was changed by its own call.
+#[tokio::test]
+async fn a_floor_that_is_raised_right_after_the_commit_is_told_with_what_was_committed() {
+    let table = Arc::new(facts().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        let other = other.clone();
+        Trick::Then(Box::new(move || {
+            other.set_property("app.min_version", "11");
+        }))
+    });
+    let error = migrator(FACTS).open_at("facts", &table.location_in(&store)).await.unwrap_err();
+    assert_eq!((error.code(), error.committed()), (ErrorCode::TooNew, &[1][..]));
+    assert_eq!(
+        (table.versions(), table.property("app.schema_version").as_deref()),
+        (vec![0, 1, 2], Some("10"))
+    );
+    // Nothing was committed by a call that met the floor at once.
+    let error = migrator(FACTS).open_at("facts", &table.location()).await.unwrap_err();
+    assert_eq!((error.code(), error.committed()), (ErrorCode::TooNew, &[][..]));
+}
+
 #[tokio::test]
 async fn writers_that_always_win_end_in_a_conflict_that_names_them() {
     let table = Arc::new(facts().table());

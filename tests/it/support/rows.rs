@@ -29,15 +29,19 @@ pub(crate) fn known_columns(table: &DeltaTable, names: &[&str]) -> Schema {
 
 /// Appends rows with delta-rs; `schema` is what the writer knows.
 pub(crate) async fn append_as(table: &mut DeltaTable, schema: Schema, rows: &[Value]) -> Result<u64, String> {
-    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
     let schema = Arc::new(schema);
-    let mut reader =
-        ReaderBuilder::new(schema.clone()).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
-    let batch: RecordBatch = reader.next().unwrap().unwrap();
+    let batch = from_json(Arc::clone(&schema), rows);
     let partitions = table.snapshot().unwrap().metadata().partition_columns().to_vec();
     let mut writer = RecordBatchWriter::try_new(table.table_url(), schema, Some(partitions), None).unwrap();
     writer.write(batch).await.map_err(|e| e.to_string())?;
     writer.flush_and_commit(table).await.map_err(|e| e.to_string())
+}
+
+/// At least one row, in columns that are given.
+pub(crate) fn from_json(schema: Arc<Schema>, rows: &[impl serde::Serialize]) -> RecordBatch {
+    let lines: Vec<String> = rows.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
+    let mut reader = ReaderBuilder::new(schema).build(std::io::Cursor::new(lines.join("\n"))).unwrap();
+    reader.next().unwrap().unwrap()
 }
 
 /// Appends rows as a writer that knows the whole table.

@@ -1,5 +1,6 @@
 //! Logs that are broken, and stores that fail or change while they are read.
 
+use futures::FutureExt as _;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
@@ -168,6 +169,28 @@ async fn no_table_is_nothing_or_something_else() {
     log.remove("_last_checkpoint").await;
     log.put("00000000000000000003.checkpoint.0000000001.0000000002.parquet", "x").await;
     assert_eq!(refusal(&log).await.0, ErrorCode::CorruptLog);
+}
+
+/// Between the listing of the log and the one of the folder another writer creates the table, and writes.
+#[tokio::test]
+async fn a_table_that_is_created_during_the_read_is_a_table() {
+    let made = Log::new();
+    made.commit(0, &[protocol(1, 2), metadata("a", json!({}))]).await;
+    let log = Log::new();
+    let (from, to) = (made.store.clone(), log.store.clone());
+    let once = std::sync::Once::new();
+    let store = RecordingStore::new(log.store.clone()).before(move |request| {
+        if request.verb == Verb::ListWithDelimiter {
+            once.call_once(|| {
+                let path = Path::from(format!("_delta_log/{}", commit_name(0)));
+                let bytes = from.get(&path).now_or_never().unwrap().unwrap().bytes().now_or_never().unwrap();
+                to.put(&path, bytes.unwrap().into()).now_or_never().unwrap().unwrap();
+                to.put(&Path::from("part-0.parquet"), "x".into()).now_or_never().unwrap().unwrap();
+            });
+        }
+        None
+    });
+    assert_eq!(facts(&table(&store).await), (0, "a", 2));
 }
 
 #[tokio::test]
