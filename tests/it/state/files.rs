@@ -46,6 +46,17 @@ fn held(sections: &[&str], write: &dyn Fn(&str, &str) -> String, read: &dyn Fn(&
             assert!(!said.contains("unknown key"), "`{key}` in `{table}`: {said}");
         }
     }
+    let all = || sections.iter().flat_map(|section| rows(section));
+    for open in all().filter_map(|row| row.key.strip_suffix(".*")) {
+        let (table, key) = open.rsplit_once('.').unwrap_or(("", open));
+        let line = format!("{key} = {{ \"a name of the author's\" = \"x\" }}");
+        let said = read(&write(table, &line)).err().unwrap_or_default();
+        assert!(!said.contains("unknown key"), "`{open}`: {said}");
+    }
+    for row in all().filter(|row| row.cells[0].starts_with("table")) {
+        let inside = format!("{}.", row.key);
+        assert!(all().any(|other| other.key.starts_with(&inside)), "`{}` is a table of nothing", row.key);
+    }
 }
 
 fn read_config(text: &str) -> Result<(), String> {
