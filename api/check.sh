@@ -96,6 +96,7 @@ bless() {
 # Lines of that commit's files that are gone. A line that has become deprecated is still there.
 since() {
     local commit=$1 file gone
+    git cat-file -e "$commit:api/library.txt" || fail "there is no api/ at $commit"
     gone=$(for file in $files; do
         git show "$commit:api/$file" | grep -v '^#\[deprecated(' |
             grep -vxFf <(sed 's/^#\[deprecated([^)]*)\] //' $made/*.txt) || true
