@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 
 use self::fault::{Fault, corrupt, storage, unusable};
-use self::listing::{LOG, Listing};
+use self::listing::{LOG, Listing, commit_path};
 use self::scan::Actions;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::features::Protocol;
@@ -238,6 +238,11 @@ async fn look(store: &dyn ObjectStore, tip: &Tip) -> Result<Option<ObjectMeta>, 
 }
 
 impl Tip {
+    /// Whether it is a log entry, and not a checkpoint behind which the entry was cleaned up.
+    pub(crate) fn is_entry(&self) -> bool {
+        self.meta.location == commit_path(self.log_version.get())
+    }
+
     fn is(&self, now: &ObjectMeta) -> bool {
         // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.
         let bare = |tag: &String| tag.trim_start_matches("W/").trim_matches('"').to_owned();

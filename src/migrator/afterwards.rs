@@ -28,9 +28,13 @@ pub(super) async fn check(
     let is_gone = match found {
         Some(read) => match migrator.in_time(read::now(store.as_ref(), &read.tip)).await {
             Ok(Now::Other) => return Err(changed().with_committed(version.get())),
-            Ok(now) => now == Now::Gone,
+            // A checkpoint may stay where later entries are cleaned up.
+            Ok(now) => now == Now::Gone || !read.tip.is_entry(),
             // After the entry stands, no failure can take it back.
-            Err(_) => false,
+            Err(error) => {
+                tracing::warn!(table = location.uri(), %version, %error, "the commit landed, but could not be looked at again");
+                false
+            }
         },
         // The place of a table's first entry is free once more behind a checkpoint only.
         None => migrator.in_time(read::has_checkpoint(store.as_ref())).await.unwrap_or(false),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::oracle::ASSESSMENTS;
 use super::scenario::{FaultKind, Op, Phase};
 
-type Key = (&'static str, FaultKind, Phase);
+pub(super) type Key = (&'static str, FaultKind, Phase);
 
 #[derive(Clone, Default)]
 pub(super) struct Counts {

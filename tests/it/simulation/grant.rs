@@ -4,7 +4,7 @@ use bytes::Bytes;
 use object_store::{GetRange, ObjectMeta};
 
 use super::answers;
-use super::scenario::{Fault, FaultKind};
+use super::scenario::{Fault, FaultKind, Phase};
 use super::schedule::{Answer, Ask, Parked, Wait};
 use super::world::{TABLE, Who, World, entry_version};
 
@@ -24,6 +24,7 @@ impl World {
                 if let Some(run) = parked.run {
                     self.runs[run].look = None;
                     self.runs[run].slow |= *long;
+                    self.runs[run].blind |= *long;
                 }
                 self.trace(&parked, "");
                 self.schedule.answer(ticket, Answer::Slept, parked.waker);
@@ -71,6 +72,7 @@ impl World {
             self.counts.add(assessment, fault.kind, phase);
         }
         self.runs[run].faults.push(fault.kind);
+        self.runs[run].blind |= phase == Phase::After && !matches!(fault.kind, FaultKind::Meanwhile(_));
         Some(fault.kind)
     }
 

@@ -140,9 +140,13 @@ fn effective(
 
 /// A migrator wrote something that is no log entry: only the checksum file of its commit may be.
 pub(super) fn side_file(world: &mut World, path: &str, bytes: &Bytes) {
-    let Some(state) = world.state.clone() else { return };
     let version = path.strip_suffix(".crc").and_then(|p| p.rsplit('/').next()?.parse::<u64>().ok());
     let Some(version) = version else { return world.violation(format!("a migrator wrote `{path}`")) };
+    let Some(state) = world.state.clone().filter(|s| version <= s.version) else {
+        world.spoilt = Some("a checksum file of a table that was dropped".to_owned());
+        world.runs.iter_mut().for_each(|run| run.spoilt |= run.ended.is_none());
+        return;
+    };
     // What was committed meanwhile, or another table, has a checksum of its own.
     if version != state.version || world.spoilt.is_some() {
         return;
@@ -202,9 +206,13 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
         Ended::Done { outcome, version, commits } => match outcome.as_str() {
             "created" | "migrated" => {
                 check(*commits == 1, format!("{outcome} with {commits} commits"));
-                let dropped = run.landed.iter().any(|(v, l)| *l == Landing::Dropped && Some(*v) == *version);
+                let there = |l: Landing| match l {
+                    Landing::Effective | Landing::Dropped => true,
+                    Landing::Stale | Landing::Foreign => run.blind,
+                };
+                let said = run.landed.iter().any(|(v, l)| Some(*v) == *version && there(*l));
                 check(
-                    dropped || effective.len() == 1 && effective.first() == version.as_ref(),
+                    said && effective.len() <= 1,
                     format!("said {outcome} at version {version:?}, but {:?} is in the log", run.landed),
                 );
             }
@@ -254,7 +262,10 @@ fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, 
         "storage" => !run.faults.is_empty() || cleaned || run.slow,
         "outcome_unknown" => !run.sent.is_empty(),
         "conflict" => !run.sent.is_empty() || replaced || cleaned,
-        "identity_changed" => replaced,
+        // A stale entry of another migrator looks like another table's.
+        "identity_changed" => {
+            replaced || world.runs.iter().any(|r| r.landed.iter().any(|(_, l)| *l == Landing::Stale))
+        }
         "corrupt_log" => run.was_lied_to() || replaced || world.lost_timestamp(run),
         "not_a_table" => run.was_lied_to() || replaced,
         "missing" => !run.create && (stood("missing") || run.was_lied_to()) || replaced,

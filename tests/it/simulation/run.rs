@@ -57,6 +57,8 @@ pub(super) struct Run {
     pub(super) spoilt: bool,
     /// Whether a time limit of it ran out.
     pub(super) slow: bool,
+    /// Whether a look after its commit may have failed: a commit is not taken back for that.
+    pub(super) blind: bool,
     /// The step of the last look at the newest entry, where no pause came after it.
     pub(super) look: Option<u64>,
     last_put: Option<u64>,
@@ -78,6 +80,7 @@ impl Run {
             landed: Vec::new(),
             spoilt: false,
             slow: false,
+            blind: false,
             look: None,
             last_put: None,
             looked_after: false,
