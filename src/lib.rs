@@ -282,6 +282,7 @@
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
 //! | `delta::commit` | one entry at one version, and what became of it |
+//! | `delta::disk` | local disks: syncing a commit, and files that listings pass over |
 //! | `delta::doctor` | what a store can and can't do |
 //! | `delta::arrow_schema` | Arrow schemas as Delta's columns |
 //! | `delta::timestamps`, `delta::checksum` | the in-commit timestamp before ours; the checksum file after |

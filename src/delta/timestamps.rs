@@ -45,12 +45,21 @@ pub(crate) async fn in_commit_timestamp(store: &dyn ObjectStore, version: LogVer
 }
 
 fn failed(source: StoreError) -> Error {
-    Error::new(ErrorCode::Storage, Stage::Read, "the newest log entry can't be read").with_source(source)
+    Error::new(ErrorCode::Storage, Stage::Read, "the newest log entry can't be read")
+        .with_hint("nothing was changed; run it again, and check permissions and the store if it stays so")
+        .with_source(source)
 }
 
 async fn first_line(store: &dyn ObjectStore, path: &Path) -> Result<Vec<u8>, StoreError> {
     let head = GetOptions { range: Some(GetRange::Bounded(0..HEAD)), ..GetOptions::default() };
-    let found = store.get_opts(path, head).await?;
+    let found = match store.get_opts(path, head).await {
+        Ok(found) => found,
+        Err(error) => {
+            // No store can give a part of an empty object, and each says so in its own way.
+            let is_empty = store.head(path).await.is_ok_and(|meta| meta.size == 0);
+            return if is_empty { Ok(Vec::new()) } else { Err(error) };
+        }
+    };
     let size = found.meta.size;
     let bytes = found.bytes().await?;
     let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
