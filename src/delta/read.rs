@@ -12,14 +12,17 @@ mod listing;
 mod scan;
 #[cfg(test)]
 mod test_log;
+mod tip;
 
 use futures::{StreamExt, stream};
 use indexmap::IndexMap;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
+use object_store::{ObjectMeta, ObjectStore};
 
 use self::fault::{Fault, corrupt, storage, unusable};
-use self::listing::{LOG, Listing, commit_path};
+use self::listing::{LOG, Listing};
 use self::scan::Actions;
+use self::tip::Seen;
+pub(crate) use self::tip::{Now, Tip, is_still, now};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::features::Protocol;
 use crate::model::state::{Metadata, StateError, TableState};
@@ -47,21 +50,6 @@ pub(crate) struct LogRead {
     pub(crate) checkpoint: Option<LogVersion>,
     /// Whether the log had a checksum file for its newest version when it was listed.
     pub(crate) checksum: bool,
-}
-
-/// The newest log entry as it was seen, to tell later whether it is still the same object.
-#[derive(Debug, Clone)]
-pub(crate) struct Tip {
-    pub(crate) log_version: LogVersion,
-    meta: ObjectMeta,
-    seen: Seen,
-}
-
-/// Where the description of a tip comes from; stores round times in listings differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Listed,
-    Got,
 }
 
 /// What stands at a location.
@@ -102,10 +90,11 @@ pub(crate) async fn read(
     let want = Want { evidence_id, stamped };
     let mut hint = listing::hint(store).await?;
     let (mut torn, mut restarts) = (false, 0);
+    let mut unlike = None;
     loop {
         // Only the first listing trusts the hint; every other one shows the whole log.
         let hinted = hint.is_some();
-        match attempt(store, hint.take(), want).await {
+        match attempt(store, hint.take(), want, &mut unlike).await {
             Ok(found) => return Ok(found),
             Err(Fault::Failed(error) | Fault::Unreadable(error)) => return Err(error),
             Err(Fault::Torn(_)) if hinted => {}
@@ -181,14 +170,6 @@ pub(crate) async fn read_on(
     Ok((LogRead { state, tip, checkpoint, checksum }, since))
 }
 
-/// Whether the tip's object is still the one that was read; a single get, of one byte.
-///
-/// # Errors
-/// [`ErrorCode::Storage`] if the store failed.
-pub(crate) async fn is_still(store: &dyn ObjectStore, tip: &Tip) -> Result<bool, Error> {
-    Ok(now(store, tip).await? == Now::Same)
-}
-
 /// Whether the log has a checkpoint; one listing.
 ///
 /// # Errors
@@ -197,74 +178,21 @@ pub(crate) async fn has_checkpoint(store: &dyn ObjectStore) -> Result<bool, Erro
     Ok(listing::list(store, None).await?.has_checkpoint())
 }
 
-/// What stands where a tip stood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Now {
-    /// The object that was read.
-    Same,
-    /// Another one.
-    Other,
-    /// Nothing.
-    Gone,
-}
-
-/// What stands where the tip stood; a single get, of one byte.
-///
-/// # Errors
-/// [`ErrorCode::Storage`] if the store failed.
-pub(crate) async fn now(store: &dyn ObjectStore, tip: &Tip) -> Result<Now, Error> {
-    Ok(match look(store, tip).await? {
-        Some(now) if tip.is(&now) => Now::Same,
-        Some(_) => Now::Other,
-        None => Now::Gone,
-    })
-}
-
-/// What stands where the tip stood.
-async fn look(store: &dyn ObjectStore, tip: &Tip) -> Result<Option<ObjectMeta>, Error> {
-    let path = &tip.meta.location;
-    // No store can give a byte of an empty object.
-    let range = (tip.meta.size > 0).then_some(GetRange::Bounded(0..1));
-    match store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
-        Ok(found) => {
-            let now = found.meta.clone();
-            // A body that is read to its end gives the connection back.
-            drop(found.bytes().await);
-            Ok(Some(now))
-        }
-        Err(object_store::Error::NotFound { .. }) => Ok(None),
-        Err(e) => Err(storage(path.as_ref(), e)),
-    }
-}
-
-impl Tip {
-    /// Whether it is a log entry, and not a checkpoint behind which the entry was cleaned up.
-    pub(crate) fn is_entry(&self) -> bool {
-        self.meta.location == commit_path(self.log_version.get())
-    }
-
-    fn is(&self, now: &ObjectMeta) -> bool {
-        // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.
-        let bare = |tag: &String| tag.trim_start_matches("W/").trim_matches('"').to_owned();
-        let tag = |meta: &ObjectMeta| meta.e_tag.as_ref().map(bare);
-        let tags = tag(&self.meta).zip(tag(now));
-        let (then, at) = (self.meta.last_modified, now.last_modified);
-        let same_time = match self.seen {
-            Seen::Got => then == at,
-            // Listings are more precise than headers on some stores; a tag says enough.
-            Seen::Listed => tags.is_some() || then.timestamp() == at.timestamp(),
-        };
-        self.meta.size == now.size && same_time && tags.is_none_or(|(then, now)| then == now)
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Want<'a> {
     evidence_id: Option<&'a str>,
     stamped: Stamped<'a>,
 }
 
-async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> Result<Found, Fault> {
+/// The newest entry as it was listed, and as it was got.
+type Unlike = Option<(ObjectMeta, ObjectMeta)>;
+
+async fn attempt(
+    store: &dyn ObjectStore,
+    hint: Option<u64>,
+    want: Want<'_>,
+    unlike: &mut Unlike,
+) -> Result<Found, Fault> {
     let mut listing = listing::list(store, hint).await?;
     listing.fill_gaps(store).await?;
     let listing = listing;
@@ -293,8 +221,11 @@ async fn attempt(store: &dyn ObjectStore, hint: Option<u64>, want: Want<'_>) -> 
             let (actions, meta) = commit?;
             if meta.location == tip.meta.location {
                 // Another object than the listed one is another table's: what was read before and what
-                // is read now would be taken for one table.
-                if !tip.is(&meta) {
+                // is read now would be taken for one table. Where it is the same again, the store
+                // merely describes it in two ways.
+                let pair = Some((tip.meta.clone(), meta.clone()));
+                if !tip.is(&meta) && *unlike != pair {
+                    *unlike = pair;
                     return Err(Fault::Gone(meta.location));
                 }
                 tip = Tip { meta, seen: Seen::Got, ..tip };

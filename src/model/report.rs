@@ -18,6 +18,7 @@ pub(crate) const CATALOG_STALE: &str = "catalog_stale";
 pub(crate) const NOT_SYNCED: &str = "not_synced";
 
 /// Whether a warning tells of a fault that was found, not of what planned work means.
+#[cfg(feature = "cli")]
 pub(crate) fn tells_of_a_fault(warning: &str) -> bool {
     [CATALOG_STALE, NOT_SYNCED].iter().any(|begin| warning.starts_with(begin))
 }

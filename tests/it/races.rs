@@ -1,5 +1,6 @@
 //! Lost races, unclear answers, and tables that are swapped under the migrator.
 
+mod found;
 mod processes;
 
 use std::sync::Arc;

@@ -1,0 +1,148 @@
+//! What simulation found: each once more, by hand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use delta_migrate::ErrorCode;
+use serde_json::{Value, json};
+
+use super::{migrate, migrate_briefly};
+use crate::support::checkpoint::write_checkpoint;
+use crate::support::store::{Trick, TrickStore, exists, unavailable};
+use crate::support::{Table, facts};
+
+/// The year 2255.
+const FUTURE: i64 = 9_000_000_000_000;
+
+/// Writes a checkpoint of the newest version and takes away every entry up to it.
+fn clean_up(table: &Table) {
+    let newest = table.newest();
+    let all: Vec<Value> = table.versions().into_iter().flat_map(|v| table.commit(v)).collect();
+    let last = |name: &str| all.iter().rev().find(|a| a.get(name).is_some()).unwrap().clone();
+    write_checkpoint(
+        table,
+        &format!("{newest:020}.checkpoint.parquet"),
+        &[last("protocol"), last("metaData")],
+    );
+    table.versions().into_iter().for_each(|v| std::fs::remove_file(table.log_file(v)).unwrap());
+}
+
+#[tokio::test]
+async fn a_commit_is_not_sent_again_into_another_table() {
+    let table = Arc::new(facts().table());
+    (0..3).for_each(|_| assert!(table.commit_nothing() > 0));
+    let other = table.clone();
+    let store = TrickStore::on_put(move |n| {
+        if n == 0 {
+            other.recreate_as(&facts());
+            return Trick::Instead(exists());
+        }
+        Trick::Pass
+    });
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!((error.code(), error.committed()), (ErrorCode::IdentityChanged, &[][..]));
+    assert_eq!((store.puts(), table.versions()), (1, vec![0]), "nothing was written into the other table");
+}
+
+#[tokio::test]
+async fn a_commit_is_not_sent_again_into_another_table_while_the_first_may_be_under_way() {
+    let table = Arc::new(facts().table());
+    (0..3).for_each(|_| assert!(table.commit_nothing() > 0));
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        other.recreate_as(&facts());
+        Trick::Instead(unavailable())
+    });
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!((error.code(), store.puts()), (ErrorCode::OutcomeUnknown, 1));
+    assert_eq!(table.versions(), [0]);
+}
+
+/// Its place is free again, because the log was cleaned up behind a checkpoint: nobody reads it.
+#[tokio::test]
+async fn a_commit_behind_a_checkpoint_is_no_success() {
+    let table = Arc::new(facts().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |n| {
+        if n == 0 {
+            other.commit_nothing();
+            clean_up(&other);
+        }
+        Trick::Pass
+    });
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!((error.code(), error.committed()), (ErrorCode::OutcomeUnknown, &[1][..]));
+    assert!(error.message().contains("log entry 1 was written, but"), "{error}");
+    assert!(error.hint().unwrap().contains("run it again"), "{error:?}");
+    // As the hint says.
+    let report = migrate(&table, &TrickStore::counting()).await.unwrap();
+    assert_eq!((report.outcome.as_str(), report.log_version.unwrap().get()), ("migrated", 2));
+    let loaded = table.load().await;
+    assert_eq!(loaded.snapshot().unwrap().metadata().configuration()["app.schema_version"], "10");
+}
+
+#[tokio::test]
+async fn a_creation_behind_a_checkpoint_is_no_success() {
+    let table = Arc::new(Table::missing());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |n| {
+        if n == 0 {
+            facts().write(other.path());
+            other.commit_nothing();
+            clean_up(&other);
+        }
+        Trick::Pass
+    });
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!((error.code(), error.committed()), (ErrorCode::OutcomeUnknown, &[0][..]));
+    let report = migrate(&table, &TrickStore::counting()).await.unwrap();
+    assert_eq!((report.outcome.as_str(), report.log_version.unwrap().get()), ("migrated", 2));
+}
+
+/// A later answer proves nothing about the first request, which may be under way still.
+#[tokio::test]
+async fn that_nothing_was_written_is_not_said_after_an_unclear_answer() {
+    let table = facts().table();
+    let store = TrickStore::on_put(|n| Trick::Instead(if n == 0 { unavailable() } else { exists() }));
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
+    assert!(error.message().contains("no clear answer of the store to 6 attempts in "), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("run it again") && !hint.contains("nothing was written"), "{hint}");
+}
+
+#[tokio::test]
+async fn a_conflict_says_how_long_how_often_and_who_won() {
+    let table = Arc::new(facts().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        other.commit_nothing();
+        Trick::Pass
+    });
+    let error = migrate_briefly(&table, &store).await;
+    assert!(error.message().starts_with("every race was lost: 1 attempt in 0."), "{error}");
+    assert!(error.message().ends_with(" s; won by WRITE by somebody"), "{error}");
+    assert!(error.hint().unwrap().starts_with("nothing was written"), "{error:?}");
+}
+
+/// The entry with the timestamp is cleaned up between the look at it and the read of it.
+#[tokio::test]
+async fn an_in_commit_timestamp_that_is_cleaned_up_meanwhile_is_no_corruption() {
+    let log =
+        facts().features(&[], &["inCommitTimestamp"]).property("delta.enableInCommitTimestamps", "true");
+    let table = Arc::new(log.table());
+    let stamped = |at: i64| json!({ "commitInfo": { "inCommitTimestamp": at, "operation": "WRITE" } });
+    table.commit_raw(&[stamped(5)]);
+    let other = table.clone();
+    let looks = AtomicUsize::new(0);
+    let store = TrickStore::on_get(move |_, options| {
+        // The first is the look, the second the read.
+        if options.range.is_some() && looks.fetch_add(1, Ordering::Relaxed) == 1 {
+            clean_up(&other);
+            std::fs::write(other.log_file(2), format!("{}\n", stamped(FUTURE))).unwrap();
+        }
+    });
+    let report = migrate(&table, &store).await.unwrap();
+    assert_eq!((report.outcome.as_str(), report.attempts, table.versions()), ("migrated", 2, vec![2, 3]));
+    assert_eq!(table.action(3, "commitInfo")["inCommitTimestamp"], FUTURE + 1);
+}
