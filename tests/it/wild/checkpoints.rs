@@ -177,7 +177,8 @@ async fn case_21_requests_are_bounded_on_2000_log_entries() {
     std::fs::write(table.path().join("_delta_log/_last_checkpoint"), hint.to_string()).unwrap();
     drop_commits(&table, 1_990);
     let all = requests(&table).await;
-    assert!(count(&all, "get") <= 6 && all.len() <= 10, "{}: {all:?}", all.len());
+    // Once more after the commit: that a checkpoint still stands does not prove that the entry counts.
+    assert!(count(&all, "get") <= 8 && all.len() <= 12, "{}: {all:?}", all.len());
 }
 
 #[test]
