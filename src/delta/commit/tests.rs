@@ -25,9 +25,12 @@ fn only_answers_that_prove_it_are_final() {
     let remote = source(StoreError::Generic { store: "S3", source: boxed() });
     assert!(is_final(denied.as_ref()) && is_final(local.as_ref()));
     assert!(!is_final(remote.as_ref()) && !is_final(None));
-    let code = |failure| gave_up(LogVersion::new(1), failure).code();
-    assert_eq!(code(source(StoreError::Generic { store: "S3", source: boxed() })), ErrorCode::OutcomeUnknown);
-    assert_eq!(code(None), ErrorCode::OutcomeUnknown);
-    assert_eq!(code(Some(TransactionError::VersionAlreadyExists(1))), ErrorCode::Storage);
-    assert_eq!(code(local), ErrorCode::Storage);
+    // After these the request may be under way still.
+    assert!(!says_no(remote.as_ref()) && !says_no(None));
+    // After these it is not.
+    let precondition = source(StoreError::Precondition { path: "x".into(), source: boxed() });
+    for no in [Some(TransactionError::VersionAlreadyExists(1)), precondition, local] {
+        assert!(says_no(no.as_ref()), "{no:?}");
+        assert_eq!(gave_up(LogVersion::new(1), no.unwrap()).code(), ErrorCode::Storage);
+    }
 }
