@@ -16,6 +16,11 @@ demo:
 test:
     cargo test
 
+# Races and faults under so many seeded schedules
+simulate schedules="20000" seed="1":
+    DELTA_MIGRATE_SCHEDULES={{ schedules }} DELTA_MIGRATE_SEED={{ seed }} cargo test --config 'profile.dev.opt-level=1' \
+        --config 'profile.dev.package."*".opt-level=0' --test it simulation::explore -- --nocapture
+
 # Formatting and lints, with and without the default features
 lint:
     cargo fmt --check

@@ -258,6 +258,7 @@
 //! | `error` | the error type and its codes |
 //! | `deprecated` | what is still there for older programs |
 //! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
+//! | `migrator::races`, `migrator::afterwards` | races that were lost; the look at a commit that landed |
 //! | `batch` | many tables: sources to tasks, tasks to jobs, a few at a time, one report |
 //! | `catalog` | where tables come from: a list, a walk, Glue, Unity |
 //! | `retry` | the time budget, and the pauses after lost races |

@@ -11,12 +11,14 @@ mod chance;
 mod checkpoint;
 mod counts;
 mod drive;
+mod found;
 mod generate;
 mod grant;
 mod invariants;
 mod kinds;
 mod log;
 mod oracle;
+mod reader;
 mod run;
 mod scenario;
 mod schedule;
@@ -42,7 +44,7 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn explore() {
     learn();
-    let schedules = number("DELTA_MIGRATE_SCHEDULES").unwrap_or(2_000);
+    let schedules = number("DELTA_MIGRATE_SCHEDULES").unwrap_or(4_000);
     let first = number("DELTA_MIGRATE_SEED").unwrap_or(0);
     let began = Instant::now();
     let (mut counts, mut failures, mut steps) = (Counts::default(), Vec::new(), 0);
@@ -53,6 +55,7 @@ fn explore() {
                 counts.merge(&played.counts);
                 steps += played.steps;
                 if !played.violations.is_empty() {
+                    println!("seed {seed}: {}", played.violations.join("; "));
                     failures.push((seed, played.violations));
                 }
             }

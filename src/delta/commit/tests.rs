@@ -25,12 +25,13 @@ fn only_answers_that_prove_it_are_final() {
     let remote = source(StoreError::Generic { store: "S3", source: boxed() });
     assert!(is_final(denied.as_ref()) && is_final(local.as_ref()));
     assert!(!is_final(remote.as_ref()) && !is_final(None));
-    // Any other answer leaves open whether the request is still under way.
-    let exists = Some(TransactionError::VersionAlreadyExists(1));
-    assert!(says_no(exists.as_ref()) && says_no(local.as_ref()));
+    // After these the request may be under way still.
     assert!(!says_no(remote.as_ref()) && !says_no(None));
-    for failure in [exists, local, denied].into_iter().flatten() {
-        assert_eq!(gave_up(LogVersion::new(1), failure).code(), ErrorCode::Storage);
+    // After these it is not.
+    let precondition = source(StoreError::Precondition { path: "x".into(), source: boxed() });
+    for no in [Some(TransactionError::VersionAlreadyExists(1)), precondition, local] {
+        assert!(says_no(no.as_ref()), "{no:?}");
+        assert_eq!(gave_up(LogVersion::new(1), no.unwrap()).code(), ErrorCode::Storage);
     }
 }
 

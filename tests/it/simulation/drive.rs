@@ -15,6 +15,7 @@ use url::Url;
 use super::counts::Counts;
 use super::invariants;
 use super::kinds::{self, NEWEST};
+use super::reader;
 use super::run::{Ended, Run};
 use super::scenario::{Actor, Chain, Scenario};
 use super::schedule::{Answer, Ask};
@@ -51,6 +52,10 @@ pub(super) fn play(scenario: &Scenario, tracing: bool) -> Played {
         converge(&shared);
     }
     let mut world = shared.world();
+    // Another reader is slow, so that it is asked now and then.
+    if sound && scenario.seed.is_multiple_of(64) {
+        reader::differences(&world, runtime()).into_iter().for_each(|what| world.violation(what));
+    }
     let ends: Vec<String> = world.runs.iter().map(name_of).collect();
     for name in ends {
         *world.counts.ended.entry(name).or_default() += 1;
