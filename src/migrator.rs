@@ -26,7 +26,7 @@ use crate::model::plan::{Plan, Target, plan};
 use crate::model::refusal::Refusal;
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
-use crate::model::state::keys;
+use crate::model::state::{TableState, keys};
 use crate::model::version::{Namespace, SchemaVersion};
 pub use builder::MigratorBuilder;
 pub use moments::Moments;
@@ -113,6 +113,9 @@ pub enum IfMissing {
 
 /// A budget for lost races may be shorter than one honest read.
 const LEAST_READ: Duration = Duration::from_secs(10);
+
+/// How often a plan is made anew because the newest entry vanished while it was made.
+const MOST_REREADS: usize = 4;
 
 impl Migrator {
     /// Begins the settings of a migrator for one namespace.
@@ -317,29 +320,42 @@ impl Migrator {
         target: Target,
         read: Option<LogRead>,
     ) -> Result<Plan, Error> {
-        let found = match read {
+        self.planned(kind, location, read, |state| plan(&self.namespace, kind, state, target)).await
+    }
+
+    /// A plan for the table as it is read, with what only another look at the log can refuse.
+    async fn planned(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        read: Option<LogRead>,
+        make: impl Fn(Option<&TableState>) -> Result<Plan, Refusal>,
+    ) -> Result<Plan, Error> {
+        let mut found = match read {
             Some(read) => Some(read),
             None => self.read(kind, location).await?,
         };
-        let state = found.as_ref().map(|f| &f.state);
-        let made = plan(&self.namespace, kind, state, target);
-        let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
-        self.check_log(&made, location, found.as_ref()).await?;
-        Ok(made)
-    }
-
-    /// What only another look at the log can refuse, so that a plan says it as well.
-    async fn check_log(
-        &self,
-        made: &Plan,
-        location: &Location,
-        found: Option<&LogRead>,
-    ) -> Result<(), Error> {
-        if made.is_empty() {
-            return Ok(());
+        for _ in 0..MOST_REREADS {
+            let made = make(found.as_ref().map(|f| &f.state));
+            let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
+            if made.is_empty() {
+                return Ok(made);
+            }
+            match run::timestamp(self, location, found.as_ref())
+                .await
+                .map_err(|e| e.with_table(location.uri()))?
+            {
+                Some(_) => return Ok(made),
+                None => found = self.read(kind, location).await?,
+            }
         }
-        let checked = run::previous_timestamp(location, found.map(|f| &f.state)).await;
-        checked.map(drop).map_err(|e| e.with_table(location.uri()))
+        Err(Error::new(
+            ErrorCode::Storage,
+            Stage::Read,
+            "the newest log entry vanished each time that it was read",
+        )
+        .with_hint("the log is being cleaned up or replaced; run it again")
+        .with_table(location.uri()))
     }
 
     /// Carries out a plan, on the table that it was made for.
@@ -440,12 +456,7 @@ impl Migrator {
     }
 
     async fn plan_intent(&self, kind: &Kind, location: &Location, intent: &Intent) -> Result<Plan, Error> {
-        let found = self.read(kind, location).await?;
-        let state = found.as_ref().map(|f| &f.state);
-        let made = intent.plan(&self.namespace, kind, state);
-        let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
-        self.check_log(&made, location, found.as_ref()).await?;
-        Ok(made)
+        self.planned(kind, location, None, |state| intent.plan(&self.namespace, kind, state)).await
     }
 
     /// Who migrated a table when, from its log and from its own record.

@@ -264,31 +264,32 @@ async fn ready(
     location: &Location,
     found: Option<&LogRead>,
 ) -> Result<Option<Option<i64>>, Error> {
-    let Some(read) = found else { return Ok(Some(None)) };
-    let store = location.store();
-    let is_still = || migrator.in_time(read::is_still(store.as_ref(), &read.tip));
-    if !is_still().await? {
-        return Ok(None);
-    }
-    match migrator.in_time(previous_timestamp(location, Some(&read.state))).await {
-        Ok(previous) => Ok(Some(previous)),
-        // What it says about an entry that was taken away meanwhile is no news of the table.
-        Err(error) => {
-            if is_still().await? {
-                Err(error)
-            } else {
-                Ok(None)
-            }
-        }
+    match found {
+        Some(read) if !is_still(migrator, location, read).await? => Ok(None),
+        found => timestamp(migrator, location, found).await,
     }
 }
 
-/// The in-commit timestamp to stay above, where the table asks for one.
-pub(super) async fn previous_timestamp(
+async fn is_still(migrator: &Migrator, location: &Location, read: &LogRead) -> Result<bool, Error> {
+    migrator.in_time(read::is_still(location.store().as_ref(), &read.tip)).await
+}
+
+/// The in-commit timestamp to stay above, where the table asks for one. None where the entry that has
+/// it was taken away meanwhile: what is found then says nothing about the table.
+pub(super) async fn timestamp(
+    migrator: &Migrator,
     location: &Location,
-    state: Option<&TableState>,
-) -> Result<Option<i64>, Error> {
-    let Some(state) = state else { return Ok(None) };
+    found: Option<&LogRead>,
+) -> Result<Option<Option<i64>>, Error> {
+    let Some(read) = found else { return Ok(Some(None)) };
+    match migrator.in_time(previous_timestamp(location, &read.state)).await {
+        Ok(previous) => Ok(Some(previous)),
+        Err(error) if is_still(migrator, location, read).await? => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+async fn previous_timestamp(location: &Location, state: &TableState) -> Result<Option<i64>, Error> {
     let duties = Duties::of(&state.protocol, &state.metadata.configuration);
     if !duties.in_commit_timestamp {
         return Ok(None);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use delta_migrate::ErrorCode;
+use delta_migrate::{ErrorCode, Target};
 use serde_json::{Value, json};
 
 use super::{migrate, migrate_briefly};
 use crate::support::checkpoint::write_checkpoint;
 use crate::support::store::{Trick, TrickStore, exists, unavailable};
-use crate::support::{Table, facts};
+use crate::support::{FACTS, Table, facts, migrator};
 
 /// The year 2255.
 const FUTURE: i64 = 9_000_000_000_000;
@@ -125,21 +125,50 @@ async fn a_conflict_says_how_long_how_often_and_who_won() {
     assert!(error.hint().unwrap().starts_with("nothing was written"), "{error:?}");
 }
 
+#[tokio::test]
+async fn a_plan_is_made_anew_where_the_timestamp_was_cleaned_up_meanwhile() {
+    let table = Arc::new(timestamped());
+    let other = table.clone();
+    let once = std::sync::Once::new();
+    let store = TrickStore::on_get(move |_, options| {
+        if options.range.is_some() {
+            once.call_once(|| go_on(&other));
+        }
+    });
+    let location = table.location_in(&store);
+    let plan = migrator(FACTS).plan("facts", &location, Target::Newest).await.unwrap();
+    assert_eq!(plan.log_version().unwrap().get(), 2);
+}
+
+/// A table with in-commit timestamps at version 1.
+fn timestamped() -> Table {
+    let log =
+        facts().features(&[], &["inCommitTimestamp"]).property("delta.enableInCommitTimestamps", "true");
+    let table = log.table();
+    table.commit_raw(&[stamped(5)]);
+    table
+}
+
+fn stamped(at: i64) -> Value {
+    json!({ "commitInfo": { "inCommitTimestamp": at, "operation": "WRITE" } })
+}
+
+/// Cleans up the log behind a checkpoint, and commits once more.
+fn go_on(table: &Table) {
+    clean_up(table);
+    std::fs::write(table.log_file(2), format!("{}\n", stamped(FUTURE))).unwrap();
+}
+
 /// The entry with the timestamp is cleaned up between the look at it and the read of it.
 #[tokio::test]
 async fn an_in_commit_timestamp_that_is_cleaned_up_meanwhile_is_no_corruption() {
-    let log =
-        facts().features(&[], &["inCommitTimestamp"]).property("delta.enableInCommitTimestamps", "true");
-    let table = Arc::new(log.table());
-    let stamped = |at: i64| json!({ "commitInfo": { "inCommitTimestamp": at, "operation": "WRITE" } });
-    table.commit_raw(&[stamped(5)]);
+    let table = Arc::new(timestamped());
     let other = table.clone();
     let looks = AtomicUsize::new(0);
     let store = TrickStore::on_get(move |_, options| {
         // The first is the look, the second the read.
         if options.range.is_some() && looks.fetch_add(1, Ordering::Relaxed) == 1 {
-            clean_up(&other);
-            std::fs::write(other.log_file(2), format!("{}\n", stamped(FUTURE))).unwrap();
+            go_on(&other);
         }
     });
     let report = migrate(&table, &store).await.unwrap();

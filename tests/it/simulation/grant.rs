@@ -22,9 +22,11 @@ impl World {
             Ask::Sleep { until, long } => {
                 self.schedule.clock = self.schedule.clock.max(*until);
                 if let Some(run) = parked.run {
-                    self.runs[run].look = None;
-                    self.runs[run].slow |= *long;
-                    self.runs[run].blind |= *long;
+                    // A pause comes alone; a time limit is on something else.
+                    let waits = |p: &Parked| p.run == Some(run) && p.wait != Wait::Detached;
+                    let limit = *long || self.schedule.parked.values().any(waits);
+                    let run = &mut self.runs[run];
+                    (run.look, run.slow, run.blind) = (None, run.slow || limit, run.blind || limit);
                 }
                 self.trace(&parked, "");
                 self.schedule.answer(ticket, Answer::Slept, parked.waker);

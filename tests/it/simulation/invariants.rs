@@ -258,14 +258,13 @@ fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, 
     let silent = |f: &F| matches!(f, F::RequestLost | F::AnswerLost | F::ActsLater);
     let cleaned = world.timeline[run.from..=run.to].len() > 1
         || run.faults.iter().any(|f| matches!(f, F::Meanwhile(_)));
+    let stale = world.runs.iter().any(|r| r.landed.iter().any(|(_, l)| *l == Landing::Stale));
     match code {
         "storage" => !run.faults.is_empty() || cleaned || run.slow,
-        "outcome_unknown" => !run.sent.is_empty(),
-        "conflict" => !run.sent.is_empty() || replaced || cleaned,
+        "outcome_unknown" => !run.sent.is_empty() && (!run.faults.is_empty() || run.slow || stale),
+        "conflict" => cleaned || run.was_lied_to(),
         // A stale entry of another migrator looks like another table's.
-        "identity_changed" => {
-            replaced || world.runs.iter().any(|r| r.landed.iter().any(|(_, l)| *l == Landing::Stale))
-        }
+        "identity_changed" => replaced || stale,
         "corrupt_log" => run.was_lied_to() || replaced || world.lost_timestamp(run),
         "not_a_table" => run.was_lied_to() || replaced,
         "missing" => !run.create && (stood("missing") || run.was_lied_to()) || replaced,

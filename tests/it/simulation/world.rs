@@ -226,6 +226,8 @@ impl World {
             Op::Checkpoint => super::checkpoint::write(self, &state),
             Op::CleanUp | Op::CleanUpAll => {
                 super::checkpoint::write(self, &state);
+                // The table is the same, but a run may have met the clean-up.
+                self.timeline.push(Some(state.clone()));
                 let kept = if op == Op::CleanUp { state.version } else { state.version + 1 };
                 let log = format!("{TABLE}/_delta_log/");
                 self.objects.retain(|path, _| match path.strip_prefix(&log).and_then(|n| n.get(..20)) {
