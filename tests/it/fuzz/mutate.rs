@@ -125,7 +125,7 @@ pub(super) fn watched<T: Send + 'static>(
         Ok(value) => Ok(value),
         Err(mpsc::RecvTimeoutError::Timeout) => Err(TestCaseError::fail("it hangs")),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
-            let panic = thread.join().expect_err("it ended without an answer");
+            let panic = thread.join().unwrap_err();
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
             Err(TestCaseError::fail(format!("it panicked: {}", text.unwrap_or_default())))
