@@ -27,8 +27,8 @@ pub(super) async fn check(
     let store = location.store();
     let is_gone = match found {
         Some(read) => match migrator.in_time(read::now(store.as_ref(), &read.tip)).await {
-            Ok(Now::Other) => return Err(changed().with_committed(version.get())),
-            // A checkpoint may stay where later entries are cleaned up.
+            Ok(Now::Other) if read.tip.is_entry() => return Err(changed().with_committed(version.get())),
+            // A checkpoint may stay where later entries are cleaned up, and anybody may write it again.
             Ok(now) => now == Now::Gone || !read.tip.is_entry(),
             // After the entry stands, no failure can take it back.
             Err(error) => {

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, Either, FutureExt as _, select};
 use uuid::Uuid;
 
-/// The clock and the source of ids. Only the compat corpus and simulations have others than `Real`,
+/// The clock and the source of ids. Only the compat corpus and simulations have others than the computer's,
 /// so that the same build does the same each time; no program may choose them: a commit id that is
 /// used twice makes another writer's commit look like our own. So this is no part of the API.
 pub trait Moments: fmt::Debug + Send + Sync {

@@ -1,5 +1,6 @@
 //! What simulation found: each once more, by hand.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,17 +15,30 @@ use crate::support::{FACTS, Table, facts, migrator};
 /// The year 2255.
 const FUTURE: i64 = 9_000_000_000_000;
 
-/// Writes a checkpoint of the newest version and takes away every entry up to it.
-fn clean_up(table: &Table) {
-    let newest = table.newest();
+/// Writes a checkpoint of the newest version and takes away every entry up to it; gives its file.
+fn clean_up(table: &Table) -> PathBuf {
     let all: Vec<Value> = table.versions().into_iter().flat_map(|v| table.commit(v)).collect();
     let last = |name: &str| all.iter().rev().find(|a| a.get(name).is_some()).unwrap().clone();
-    write_checkpoint(
-        table,
-        &format!("{newest:020}.checkpoint.parquet"),
-        &[last("protocol"), last("metaData")],
-    );
+    let name = format!("{:020}.checkpoint.parquet", table.newest());
+    write_checkpoint(table, &name, &[last("protocol"), last("metaData")]);
     table.versions().into_iter().for_each(|v| std::fs::remove_file(table.log_file(v)).unwrap());
+    table.path().join("_delta_log").join(name)
+}
+
+/// Several engines may write the checkpoint of one version.
+#[tokio::test]
+async fn a_checkpoint_that_is_written_again_is_no_other_table() {
+    let table = Arc::new(facts().table());
+    table.commit_nothing();
+    let checkpoint = clean_up(&table);
+    let store = TrickStore::on_put(move |_| {
+        let bytes = std::fs::read(&checkpoint).unwrap();
+        std::fs::remove_file(&checkpoint).unwrap();
+        std::fs::write(&checkpoint, bytes).unwrap();
+        Trick::Pass
+    });
+    let report = migrate(&table, &store).await.unwrap();
+    assert_eq!((report.outcome.as_str(), table.versions()), ("migrated", vec![2]));
 }
 
 #[tokio::test]

@@ -244,7 +244,7 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
             };
             check(told, format!("`{code}` ({message}) does not tell that {:?} landed", run.landed));
             check(
-                may_fail(world, run, code, &stood, replaced),
+                may_fail(world, run, code, committed, &stood, replaced),
                 format!("`{code}` ({message}) without a reason; faults: {:?}", run.faults),
             );
         }
@@ -253,15 +253,25 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
 }
 
 /// Whether what happened explains a code.
-fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, replaced: bool) -> bool {
+fn may_fail(
+    world: &World,
+    run: &Run,
+    code: &str,
+    committed: &[u64],
+    stood: &dyn Fn(&str) -> bool,
+    replaced: bool,
+) -> bool {
     use FaultKind as F;
-    let silent = |f: &F| matches!(f, F::RequestLost | F::AnswerLost | F::ActsLater);
     let cleaned = world.timeline[run.from..=run.to].len() > 1
         || run.faults.iter().any(|f| matches!(f, F::Meanwhile(_)));
     let stale = world.runs.iter().any(|r| r.landed.iter().any(|(_, l)| *l == Landing::Stale));
     match code {
         "storage" => !run.faults.is_empty() || cleaned || run.slow,
-        "outcome_unknown" => !run.sent.is_empty() && (!run.faults.is_empty() || run.slow || stale),
+        "outcome_unknown" if committed.is_empty() => {
+            !run.sent.is_empty() && (!run.faults.is_empty() || run.slow)
+        }
+        // It was written, but cleaned up around.
+        "outcome_unknown" => stale || cleaned,
         "conflict" => cleaned || run.was_lied_to(),
         // A stale entry of another migrator looks like another table's.
         "identity_changed" => replaced || stale,
@@ -269,7 +279,8 @@ fn may_fail(world: &World, run: &Run, code: &str, stood: &dyn Fn(&str) -> bool, 
         "not_a_table" => run.was_lied_to() || replaced,
         "missing" => !run.create && (stood("missing") || run.was_lied_to()) || replaced,
         "unsupported_feature" => stood("unsupported") || replaced,
-        _ => stood(code) || (replaced && !run.faults.iter().all(silent)),
+        // Two tables may have been read as one; nothing comes of it.
+        _ => stood(code) || replaced,
     }
 }
 
