@@ -480,8 +480,10 @@ impl Migrator {
 
     /// A store that never answers must not hold up a sink's start, or the tables behind this one.
     async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        tokio::time::timeout(self.budget.max(LEAST_READ), work).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
+        let time = self.budget.max(LEAST_READ);
+        tokio::time::timeout(time, work).await.unwrap_or_else(|_| {
+            let message = format!("the store did not answer within {} s", time.as_secs());
+            Err(Error::new(ErrorCode::Storage, Stage::Read, message)
                 .with_hint("run it again, or give it more time"))
         })
     }

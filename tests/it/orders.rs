@@ -28,6 +28,7 @@ use self::chain::{Chain, KIND};
 use self::pod::{Diary, Pod, claim};
 use self::turns::{Door, Turns};
 use crate::support::random::Random;
+use crate::support::rows::scan;
 use crate::support::scheme::Named;
 
 /// What happened, for the tests that want more than that nothing went wrong.
@@ -129,7 +130,7 @@ impl Order {
         diaries.push(Diary { claimed: claim(opened.report()).into_iter().collect(), ..Diary::default() });
         let entries = judge::entries(store.as_ref(), "t").await;
         judge::judge_log(&chain, &entries, &diaries);
-        judge::judge_rows(&chain, &diaries, judge::read(opened.into_table()).await);
+        judge::judge_rows(&chain, &diaries, scan(opened.into_table()).await);
 
         let sum = |of: fn(&Diary) -> usize| diaries.iter().map(of).sum::<usize>();
         let (trace, _) = turns.trace();

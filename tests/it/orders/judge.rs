@@ -2,10 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use buoyant_kernel::Snapshot;
-use deltalake::DeltaTable;
-use deltalake::arrow::array::RecordBatch;
-use deltalake::kernel::engine::arrow_data::ArrowEngineData;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde_json::{Map, Value};
@@ -13,7 +9,6 @@ use serde_json::{Map, Value};
 use super::chain::{Chain, KIND};
 use super::pod::{Diary, KNOWN};
 use super::shape::{schema, widened};
-use crate::support::rows::to_json;
 
 /// The log's entries in their order, without a gap from 0.
 pub(super) async fn entries(store: &dyn ObjectStore, table: &str) -> Vec<Vec<Value>> {
@@ -161,21 +156,4 @@ pub(super) fn judge_rows(chain: &Chain, diaries: &[Diary], mut found: Vec<Value>
     for (found, wanted) in found.iter().zip(&wanted) {
         assert_eq!(found, wanted);
     }
-}
-
-/// All rows as the Delta kernel reads them.
-pub(super) async fn read(table: DeltaTable) -> Vec<Value> {
-    let engine = table.log_store().engine(None);
-    let url = table.log_store().root_url().clone();
-    let scan = move || {
-        let snapshot = Snapshot::builder_for(url).build(engine.as_ref()).unwrap();
-        let scan = snapshot.scan_builder().build().unwrap();
-        let mut rows = Vec::new();
-        for data in scan.execute(engine).unwrap() {
-            let data = data.unwrap().into_any().downcast::<ArrowEngineData>().unwrap();
-            rows.extend(to_json(&RecordBatch::from(*data)));
-        }
-        rows
-    };
-    tokio::task::spawn_blocking(scan).await.unwrap()
 }
