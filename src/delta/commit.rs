@@ -10,6 +10,7 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use super::location::Location;
+use super::read::fault::is_busy;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
 use crate::model::text;
@@ -73,8 +74,7 @@ pub(crate) async fn commit(
         };
         sends.note(failure.as_ref());
         let store = location.store();
-        let look = read_entry(store.as_ref(), version, commit_id);
-        let Ok(found) = tokio::time::timeout(budget.left().max(LEAST_LOOK), look).await else {
+        let Some(found) = look(store.as_ref(), version, commit_id, budget).await else {
             return Err(unknown(version, failure, &sends, budget));
         };
         match found {
@@ -86,6 +86,25 @@ pub(crate) async fn commit(
                 }
             }
             Err(error) => return Err(unknown(version, failure, &sends, budget).with_source(error)),
+        }
+        tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+    }
+}
+
+/// What stands at the version; none if the store does not answer in time. A store that has no time is
+/// asked again while the budget lasts.
+async fn look(
+    store: &dyn ObjectStore,
+    version: LogVersion,
+    commit_id: &str,
+    budget: &Budget,
+) -> Option<Result<Entry, StoreError>> {
+    let mut waits = pauses();
+    loop {
+        let entry = read_entry(store, version, commit_id);
+        match tokio::time::timeout(budget.left().max(LEAST_LOOK), entry).await.ok()? {
+            Err(error) if is_busy(&error) && !budget.is_spent() => {}
+            found => return Some(found),
         }
         tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
     }

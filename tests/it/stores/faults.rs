@@ -137,6 +137,25 @@ fn racing_runs_come_through_a_storm_of_503() {
     migrated_once(&place, folder.path());
 }
 
+/// The put succeeds and its answer is lost; then the server has no time to show the entry.
+#[test]
+fn an_entry_that_a_busy_server_does_not_show_is_looked_at_again() {
+    let Some((place, folder)) = table() else { return };
+    let (puts, looks) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (proxied, server) = through(&place, move |request| {
+        if puts_entry(request) && puts.fetch_add(1, Ordering::SeqCst) == 0 {
+            return Fault::AnswerLost;
+        }
+        let is_look = request.method == "GET" && request.path.ends_with("/00000000000000000001.json");
+        // More often than the client of the store tries by itself.
+        if is_look && looks.fetch_add(1, Ordering::SeqCst) < 8 { Fault::Throttled } else { Fault::None }
+    });
+    let ran = proxied.on(folder.path(), 10, &["apply"]);
+    assert_eq!((ran.code, &ran.table()["outcome"]), (0, &"migrated".into()), "{ran:?}");
+    assert!(server.asked().iter().filter(|r| r.path.ends_with("/00000000000000000001.json")).count() > 9);
+    migrated_once(&place, folder.path());
+}
+
 /// Every kind of fault, at reads and listings as well.
 #[test]
 fn racing_runs_come_through_a_bad_network() {
@@ -225,6 +244,9 @@ fn a_store_that_throttles_every_read_is_a_failure_that_writes_nothing() {
     let Some((place, folder)) = table() else { return };
     let (proxied, server) = through(&place, |_| Fault::Throttled);
     let ran = proxied.on(folder.path(), 10, &["apply", "--timeout=2"]);
-    assert_eq!((ran.code, &ran.table()["error"]["code"]), (1, &"storage".into()), "{ran:?}");
+    let error = &ran.table()["error"];
+    assert_eq!((ran.code, &error["code"]), (1, &"storage".into()), "{ran:?}");
+    assert!(error["message"].as_str().unwrap().contains("too busy to answer: "), "{ran:?}");
+    assert!(error["causes"].to_string().contains("503"), "{ran:?}");
     assert_eq!((puts(&server), entries(&place).len()), (0, 1));
 }
