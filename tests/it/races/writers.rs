@@ -11,6 +11,7 @@ use deltalake::kernel::transaction::{CommitConflictError, TransactionError};
 use object_store::memory::InMemory;
 use serde_json::{Value, json};
 
+use crate::support::log::entries;
 use crate::support::rows::{known_columns, scan, try_append};
 use crate::support::scheme::Named;
 
@@ -84,8 +85,9 @@ struct Cost {
 
 /// Carries a new table through its chain, one migration after the other, among the writers.
 async fn migrate_among_writers(name: &str) -> Cost {
-    let store = Named::new(name, Arc::new(InMemory::new()));
-    let uri = store.uri("t");
+    let store = Arc::new(InMemory::new());
+    let named = Named::new(name, store.clone());
+    let uri = named.uri("t");
     let location = Location::new(&uri, HashMap::new()).unwrap();
     release(0).migrate("facts", &location, Target::Newest, IfMissing::Create).await.unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
@@ -119,6 +121,9 @@ async fn migrate_among_writers(name: &str) -> Cost {
         rows.extend(written);
     }
 
+    let entries = entries(store.as_ref(), "t").await;
+    let metadata = entries.iter().flatten().filter(|action| action.get("metaData").is_some()).count();
+    assert_eq!(metadata, 1 + MIGRATIONS as usize, "each migration is one commit of metadata");
     let table = release(MIGRATIONS).open_or_create("facts", &uri, HashMap::new()).await.unwrap().into_table();
     let id = |row: &Value| usize::try_from(row["id"].as_u64().unwrap()).unwrap();
     let mut found: Vec<usize> = scan(table).await.iter().map(id).collect();
