@@ -17,6 +17,7 @@ use deltalake::DeltaTable;
 use crate::delta::disk;
 use crate::delta::history::{HistoryReport, read_history};
 use crate::delta::location::Location;
+use crate::delta::read::fault::is_busy;
 use crate::delta::read::{self, Found, LogRead};
 use crate::delta::snapshot::state_of;
 use crate::error::{Error, ErrorCode, Stage};
@@ -28,6 +29,7 @@ use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
 use crate::model::version::{Namespace, SchemaVersion};
+use crate::retry::Budget;
 pub use builder::MigratorBuilder;
 pub use moments::Moments;
 use run::{Done, Intent};
@@ -487,7 +489,7 @@ impl Migrator {
         let store = location.store();
         let mut again = true;
         loop {
-            let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
+            let found = self.patiently(|| read::read(store.as_ref(), evidence, &stamped)).await;
             let newest = match found {
                 Ok(Found::Table(ref read)) => Some(read.state.log_version),
                 Ok(Found::Nothing) => None,
@@ -515,6 +517,24 @@ impl Migrator {
             Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
                 .with_hint("run it again, or give it more time"))
         })
+    }
+
+    /// As [`Migrator::in_time`]; a store that has no time is asked again while the budget lasts.
+    async fn patiently<T, F>(&self, mut work: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let budget = Budget::start(self.budget, self.moments.clone());
+        let mut waits = budget.pauses();
+        loop {
+            match self.in_time(work()).await {
+                Err(error) if is_busy(&error) && !budget.is_spent() => {
+                    tracing::debug!(%error, "the store is busy");
+                }
+                done => return done,
+            }
+            budget.pause(waits.next().unwrap_or_default()).await;
+        }
     }
 
     async fn run(&self, kind: &str, location: &Location, intent: Intent) -> Result<Done, Error> {

@@ -11,6 +11,7 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use super::location::Location;
+use super::read::fault::is_busy;
 use super::read::{self, Tip};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
@@ -82,8 +83,7 @@ pub(crate) async fn commit(
         attempts += 1;
         pending |= !says_no(failure.as_ref());
         let store = location.store();
-        let look = read_entry(store.as_ref(), version, commit_id);
-        let Some(found) = budget.within(LEAST_LOOK, look).await else {
+        let Some(found) = look(store.as_ref(), version, commit_id, budget).await else {
             return Err(unknown(version, attempts, budget, failure));
         };
         match found {
@@ -107,6 +107,24 @@ pub(crate) async fn commit(
             }
             _ => return Err(unknown(version, attempts, budget, failure)),
         }
+    }
+}
+
+/// What stands at the version; none if the store does not answer in time. One that has no time is asked
+/// again while the budget lasts.
+async fn look(
+    store: &dyn ObjectStore,
+    version: LogVersion,
+    commit_id: &str,
+    budget: &Budget,
+) -> Option<Result<Entry, StoreError>> {
+    let mut waits = budget.pauses();
+    loop {
+        match budget.within(LEAST_LOOK, read_entry(store, version, commit_id)).await? {
+            Err(error) if is_busy(&error) && !budget.is_spent() => {}
+            found => return Some(found),
+        }
+        budget.pause(waits.next().unwrap_or_default()).await;
     }
 }
 

@@ -271,7 +271,8 @@ async fn ready(
 }
 
 async fn is_still(migrator: &Migrator, location: &Location, read: &LogRead) -> Result<bool, Error> {
-    migrator.in_time(read::is_still(location.store().as_ref(), &read.tip)).await
+    let store = location.store();
+    migrator.patiently(|| read::is_still(store.as_ref(), &read.tip)).await
 }
 
 /// The in-commit timestamp to stay above, where the table asks for one. None where the entry that has
@@ -282,7 +283,7 @@ pub(super) async fn timestamp(
     found: Option<&LogRead>,
 ) -> Result<Option<Option<i64>>, Error> {
     let Some(read) = found else { return Ok(Some(None)) };
-    match migrator.in_time(previous_timestamp(location, &read.state)).await {
+    match migrator.patiently(|| previous_timestamp(location, &read.state)).await {
         Ok(previous) => Ok(Some(previous)),
         Err(error) if is_still(migrator, location, read).await? => Err(error),
         Err(_) => Ok(None),

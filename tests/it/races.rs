@@ -2,6 +2,7 @@
 
 mod found;
 mod processes;
+mod writers;
 
 use std::sync::Arc;
 use std::time::Duration;
