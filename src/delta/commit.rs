@@ -10,7 +10,7 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use super::location::Location;
-use super::read::{self, Tip};
+use super::read::{self, Now, Tip};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
 use crate::model::text;
@@ -88,23 +88,29 @@ pub(crate) async fn commit(
         match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
             Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
-            Ok(Entry::Absent) if attempts > RESENDS || budget.is_spent() || is_final(failure.as_ref()) => {
-                return Err(match failure {
-                    Some(failure) if !pending => gave_up(version, failure),
-                    failure => unknown(version, attempts, budget, failure),
-                });
-            }
             Ok(Entry::Absent) => {}
             Err(error) => return Err(unknown(version, attempts, budget, failure).with_source(error)),
         }
-        budget.pause(waits.next().unwrap_or_default()).await;
-        let Some(tip) = built_upon else { continue };
-        match budget.within(LEAST_LOOK, read::is_still(store.as_ref(), tip)).await {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) if !pending => {
-                return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+        let over = attempts > RESENDS || budget.is_spent();
+        let refused = is_final(failure.as_ref());
+        if !over && !refused {
+            budget.pause(waits.next().unwrap_or_default()).await;
+        }
+        if let Some(tip) = built_upon.filter(|_| !refused) {
+            match budget.within(LEAST_LOOK, read::now(store.as_ref(), tip)).await {
+                Some(Ok(Now::Same)) => {}
+                Some(Ok(Now::Other)) if !pending => {
+                    return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+                }
+                // A log that is cleaned up may have lost our entry as well.
+                _ => return Err(unknown(version, attempts, budget, failure)),
             }
-            _ => return Err(unknown(version, attempts, budget, failure)),
+        }
+        if over || refused {
+            return Err(match failure {
+                Some(failure) if !pending => gave_up(version, failure),
+                failure => unknown(version, attempts, budget, failure),
+            });
         }
     }
 }
