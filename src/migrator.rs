@@ -28,6 +28,7 @@ use crate::model::refusal::Refusal;
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
+use crate::model::text;
 use crate::model::version::{Namespace, SchemaVersion};
 use crate::retry::Budget;
 pub use builder::MigratorBuilder;
@@ -525,12 +526,19 @@ impl Migrator {
         F: Future<Output = Result<T, Error>>,
     {
         let budget = Budget::start(self.budget, self.moments.clone());
-        let mut waits = budget.pauses();
+        let (mut waits, mut attempts) = (budget.pauses(), 0);
         loop {
+            attempts += 1;
             match self.in_time(work()).await {
-                Err(error) if is_busy(&error) && !budget.is_spent() => {
-                    tracing::debug!(%error, "the store is busy");
+                Err(error) if is_busy(&error) && budget.is_spent() => {
+                    let (attempts, seconds) =
+                        (text::count(attempts, "attempt"), budget.elapsed().as_secs_f64());
+                    let message = format!("the store was too busy to answer: {attempts} in {seconds:.1} s");
+                    return Err(Error::new(ErrorCode::Storage, Stage::Read, message)
+                        .with_hint("run it again, or give it more time")
+                        .with_source(error));
                 }
+                Err(error) if is_busy(&error) => tracing::debug!(%error, "the store is busy"),
                 done => return done,
             }
             budget.pause(waits.next().unwrap_or_default()).await;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::location::Location;
 use super::read::fault::is_busy;
-use super::read::{self, Tip};
+use super::read::{self, Now, Tip};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
 use crate::model::text;
@@ -81,7 +81,7 @@ pub(crate) async fn commit(
             None => None,
         };
         attempts += 1;
-        pending |= !says_no(failure.as_ref());
+        pending |= !says_no(failure.as_ref()) || failure.as_ref().is_some_and(was_repeated);
         let store = location.store();
         let Some(found) = look(store.as_ref(), version, commit_id, budget).await else {
             return Err(unknown(version, attempts, budget, failure));
@@ -89,23 +89,29 @@ pub(crate) async fn commit(
         match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
             Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
-            Ok(Entry::Absent) if attempts > RESENDS || budget.is_spent() || is_final(failure.as_ref()) => {
-                return Err(match failure {
-                    Some(failure) if !pending => gave_up(version, failure),
-                    failure => unknown(version, attempts, budget, failure),
-                });
-            }
             Ok(Entry::Absent) => {}
             Err(error) => return Err(unknown(version, attempts, budget, failure).with_source(error)),
         }
-        budget.pause(waits.next().unwrap_or_default()).await;
-        let Some(tip) = built_upon else { continue };
-        match budget.within(LEAST_LOOK, read::is_still(store.as_ref(), tip)).await {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) if !pending => {
-                return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+        let over = attempts > RESENDS || budget.is_spent();
+        let refused = is_final(failure.as_ref());
+        if !over && !refused {
+            budget.pause(waits.next().unwrap_or_default()).await;
+        }
+        if let Some(tip) = built_upon.filter(|_| !refused) {
+            match budget.within(LEAST_LOOK, read::now(store.as_ref(), tip)).await {
+                Some(Ok(Now::Same)) => {}
+                Some(Ok(Now::Other)) if !pending => {
+                    return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+                }
+                // A log that is cleaned up may have lost our entry as well.
+                _ => return Err(unknown(version, attempts, budget, failure)),
             }
-            _ => return Err(unknown(version, attempts, budget, failure)),
+        }
+        if over || refused {
+            return Err(match failure {
+                Some(failure) if !pending => gave_up(version, failure),
+                failure => unknown(version, attempts, budget, failure),
+            });
         }
     }
 }
@@ -135,6 +141,19 @@ fn says_no(failure: Option<&TransactionError>) -> bool {
         Some(TransactionError::ObjectStore { source: StoreError::Precondition { .. } }) => true,
         failure => is_final(failure),
     }
+}
+
+/// Whether the store's client sent the request more than once before it gave this answer: then the
+/// answer is about the last of them alone. The client says so only in its text.
+fn was_repeated(failure: &TransactionError) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(failure);
+    while let Some(error) = next {
+        if error.to_string().contains(" retries, max_retries: ") {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Whether the store's answer proves that nothing was written and that asking again is pointless.

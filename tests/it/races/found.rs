@@ -43,19 +43,23 @@ async fn a_checkpoint_that_is_written_again_is_no_other_table() {
 
 #[tokio::test]
 async fn a_commit_is_not_sent_again_into_another_table() {
-    let table = Arc::new(facts().table());
-    (0..3).for_each(|_| assert!(table.commit_nothing() > 0));
-    let other = table.clone();
-    let store = TrickStore::on_put(move |n| {
-        if n == 0 {
-            other.recreate_as(&facts());
-            return Trick::Instead(exists());
-        }
-        Trick::Pass
-    });
-    let error = migrate(&table, &store).await.unwrap_err();
-    assert_eq!((error.code(), error.committed()), (ErrorCode::IdentityChanged, &[][..]));
-    assert_eq!((store.puts(), table.versions()), (1, vec![0]), "nothing was written into the other table");
+    // Where the entry below is gone, the log may have been cleaned up, and our entry with it.
+    for (commits, code) in [(3, ErrorCode::IdentityChanged), (0, ErrorCode::OutcomeUnknown)] {
+        let table = Arc::new(facts().table());
+        (0..3).for_each(|_| assert!(table.commit_nothing() > 0));
+        let other = table.clone();
+        let store = TrickStore::on_put(move |n| {
+            if n == 0 {
+                other.recreate_as(&facts());
+                (0..commits).for_each(|_| assert!(other.commit_nothing() > 0));
+                return Trick::Instead(exists());
+            }
+            Trick::Pass
+        });
+        let error = migrate(&table, &store).await.unwrap_err();
+        assert_eq!((error.code(), error.committed()), (code, &[][..]));
+        assert_eq!((store.puts(), table.newest()), (1, commits), "nothing was written into the other table");
+    }
 }
 
 #[tokio::test]
@@ -70,6 +74,21 @@ async fn a_commit_is_not_sent_again_into_another_table_while_the_first_may_be_un
     let error = migrate(&table, &store).await.unwrap_err();
     assert_eq!((error.code(), store.puts()), (ErrorCode::OutcomeUnknown, 1));
     assert_eq!(table.versions(), [0]);
+}
+
+/// The store says "exists" to the second of its own attempts; then the entry is cleaned up.
+#[tokio::test]
+async fn a_commit_that_was_cleaned_up_before_it_was_looked_at_is_not_told_as_nothing() {
+    let table = Arc::new(facts().table());
+    let other = table.clone();
+    let store = TrickStore::on_put(move |_| {
+        let other = other.clone();
+        Trick::AfterwardsThen(exists(), Box::new(move || drop(clean_up(&other))))
+    });
+    let error = migrate(&table, &store).await.unwrap_err();
+    assert_eq!((error.code(), store.puts()), (ErrorCode::OutcomeUnknown, 1));
+    let report = migrate(&table, &TrickStore::counting()).await.unwrap();
+    assert_eq!((report.outcome.as_str(), report.commits), ("current", 0));
 }
 
 /// Its place is free again, because the log was cleaned up behind a checkpoint: nobody reads it.

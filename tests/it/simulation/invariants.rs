@@ -283,7 +283,10 @@ fn may_fail(
     match code {
         "storage" => !run.faults.is_empty() || cleaned || run.slow,
         "outcome_unknown" if committed.is_empty() => {
-            !run.sent.is_empty() && (!run.faults.is_empty() || run.slow)
+            // An entry that was cleaned up before it was looked at tells nothing; nor does one whose
+            // predecessor went with its table.
+            let gone = replaced || world.clean_ups.iter().any(|at| (run.from..=run.to).contains(at));
+            !run.sent.is_empty() && (!run.faults.is_empty() || run.slow || gone)
         }
         // It was written, but cleaned up around.
         "outcome_unknown" => stale || cleaned,

@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) state: Option<Arc<State>>,
     /// One state after the other; none where no table stood.
     pub(super) timeline: Vec<Option<Arc<State>>>,
+    /// Where in the timeline the log was cleaned up.
+    pub(super) clean_ups: Vec<usize>,
     /// The step at which the table was last dropped.
     pub(super) replaced: Option<u64>,
     /// Why the table can't be judged any more: a commit that was made for its predecessor.
@@ -69,6 +71,7 @@ impl World {
             schedule: Schedule::new(&scenario, tracing),
             state: None,
             timeline: vec![None],
+            clean_ups: Vec::new(),
             replaced: None,
             spoilt: None,
             runs: Vec::new(),
@@ -228,6 +231,7 @@ impl World {
                 super::checkpoint::write(self, &state);
                 // The table is the same, but a run may have met the clean-up.
                 self.timeline.push(Some(state.clone()));
+                self.clean_ups.push(self.timeline.len() - 1);
                 let kept = if op == Op::CleanUp { state.version } else { state.version + 1 };
                 let log = format!("{TABLE}/_delta_log/");
                 self.objects.retain(|path, _| match path.strip_prefix(&log).and_then(|n| n.get(..20)) {

@@ -65,7 +65,7 @@ fn is_unknown(ran: &Ran) {
     assert!(error["hint"].as_str().unwrap().contains("run it again"), "{ran:?}");
     // How often it was tried, and for how long.
     let message = error["message"].as_str().unwrap();
-    let (_, told) = message.split_once(": ").unwrap_or_else(|| panic!("{message}"));
+    let (_, told) = message.split_once(" of the store to ").unwrap_or_else(|| panic!("{message}"));
     let words: Vec<&str> = told.split(' ').collect();
     assert!(words[0].parse::<u32>().unwrap() >= 1 && words[1].starts_with("attempt"), "{message}");
     assert!(words[2] == "in" && words[3].parse::<f64>().is_ok() && words[4].starts_with('s'), "{message}");

@@ -24,6 +24,8 @@ pub(crate) enum Trick {
     Afterwards(Error),
     /// It is carried out, and then something happens before the answer is given.
     Then(Box<dyn FnOnce() + Send>),
+    /// Both.
+    AfterwardsThen(Error, Box<dyn FnOnce() + Send>),
     /// It is not carried out and there never is an answer.
     Never,
 }
@@ -123,6 +125,7 @@ impl ObjectStore for TrickStore {
             Trick::Never => return futures::future::pending().await,
             Trick::Afterwards(error) => (Some(error), None),
             Trick::Then(act) => (None, Some(act)),
+            Trick::AfterwardsThen(error, act) => (Some(error), Some(act)),
         };
         let done = self.inner.put_opts(location, payload, opts).await;
         if let Some(act) = then {
