@@ -238,6 +238,7 @@
 //! |---|---|
 //! | `error` | the error type and its codes |
 //! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
+//! | `migrator::patience` | how long a store that does not answer, or has no time, is waited for |
 //! | `batch` | many tables: sources to tasks, tasks to jobs, a few at a time, one report |
 //! | `catalog` | where tables come from: a list, a walk, Glue, Unity |
 //! | `retry` | the time budget, and the pauses after lost races |

@@ -3,6 +3,7 @@
 mod builder;
 mod by_hand;
 mod moments;
+mod patience;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,6 +26,7 @@ use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
 use crate::model::state::keys;
 use crate::model::version::{Namespace, SchemaVersion};
+use crate::retry::Budget;
 pub use builder::MigratorBuilder;
 pub(crate) use moments::Moments;
 use run::{Done, Intent};
@@ -107,9 +109,6 @@ pub enum IfMissing {
     /// It is created at the target's shape.
     Create,
 }
-
-/// A budget for lost races may be shorter than one honest read.
-const LEAST_READ: Duration = Duration::from_secs(10);
 
 impl Migrator {
     /// Begins the settings of a migrator for one namespace.
@@ -316,7 +315,7 @@ impl Migrator {
     ) -> Result<Plan, Error> {
         let found = match read {
             Some(read) => Some(read),
-            None => self.read(kind, location).await?,
+            None => self.read(kind, location, &self.start()).await?,
         };
         let state = found.as_ref().map(|f| &f.state);
         let made = plan(&self.namespace, kind, state, target);
@@ -437,7 +436,7 @@ impl Migrator {
     }
 
     async fn plan_intent(&self, kind: &Kind, location: &Location, intent: &Intent) -> Result<Plan, Error> {
-        let found = self.read(kind, location).await?;
+        let found = self.read(kind, location, &self.start()).await?;
         let state = found.as_ref().map(|f| &f.state);
         let made = intent.plan(&self.namespace, kind, state);
         let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
@@ -457,33 +456,35 @@ impl Migrator {
     /// Reads a table whose kind is not known yet. Of a table with a version stamp this is all that
     /// its kind's migrator reads; of any other the evidence of a stamp is not looked for.
     pub(crate) async fn read_of_any_kind(&self, location: &Location) -> Result<Option<LogRead>, Error> {
-        self.read_for(location, None).await
+        self.read_for(location, None, &self.start()).await
     }
 
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
-    async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
+    async fn read(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        budget: &Budget,
+    ) -> Result<Option<LogRead>, Error> {
         let evidence = self.namespace.evidence_id(kind.name());
-        self.read_for(location, Some(&evidence)).await
+        self.read_for(location, Some(&evidence), budget).await
     }
 
-    async fn read_for(&self, location: &Location, evidence: Option<&str>) -> Result<Option<LogRead>, Error> {
+    async fn read_for(
+        &self,
+        location: &Location,
+        evidence: Option<&str>,
+        budget: &Budget,
+    ) -> Result<Option<LogRead>, Error> {
         location.check_is_folder()?;
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
-        let found = self.in_time(read::read(store.as_ref(), evidence, &stamped)).await;
+        let found = self.in_time(budget, || read::read(store.as_ref(), evidence, &stamped)).await;
         match found.map_err(|e| e.with_table(location.uri()))? {
             Found::Table(read) => Ok(Some(read)),
             Found::Nothing => Ok(None),
         }
-    }
-
-    /// A store that never answers must not hold up a sink's start, or the tables behind this one.
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        tokio::time::timeout(self.budget.max(LEAST_READ), work).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
-                .with_hint("run it again, or give it more time"))
-        })
     }
 
     async fn run(&self, kind: &str, location: &Location, intent: Intent) -> Result<Done, Error> {

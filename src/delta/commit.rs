@@ -10,8 +10,10 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use super::location::Location;
+use super::read::fault::is_busy;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::entry::COMMIT_ID;
+use crate::model::text;
 use crate::model::version::LogVersion;
 use crate::retry::{Budget, pauses};
 
@@ -59,7 +61,7 @@ pub(crate) async fn commit(
     let bytes = Bytes::from(bytes);
     let operation = uuid::Uuid::new_v4();
     let mut waits = pauses();
-    let mut resends = 0;
+    let mut sends = Sends::default();
     loop {
         let put =
             log_store.write_commit_entry(version.get(), CommitOrBytes::LogBytes(bytes.clone()), operation);
@@ -70,24 +72,73 @@ pub(crate) async fn commit(
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
+        sends.note(failure.as_ref());
         let store = location.store();
-        let look = read_entry(store.as_ref(), version, commit_id);
-        let Ok(found) = tokio::time::timeout(budget.left().max(LEAST_LOOK), look).await else {
-            return Err(unknown(version, failure));
+        let Some(found) = look(store.as_ref(), version, commit_id, budget).await else {
+            return Err(unknown(version, failure, &sends, budget));
         };
         match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
             Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
             Ok(Entry::Absent) => {
-                resends += 1;
-                if resends > RESENDS || budget.is_spent() || is_final(failure.as_ref()) {
-                    return Err(gave_up(version, failure));
+                if sends.count > RESENDS || budget.is_spent() || is_final(failure.as_ref()) {
+                    return Err(gave_up(version, failure, &sends, budget));
                 }
             }
-            Err(error) => return Err(unknown(version, failure).with_source(error)),
+            Err(error) => return Err(unknown(version, failure, &sends, budget).with_source(error)),
         }
         tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
     }
+}
+
+/// What stands at the version; none if the store does not answer in time. A store that has no time is
+/// asked again while the budget lasts.
+async fn look(
+    store: &dyn ObjectStore,
+    version: LogVersion,
+    commit_id: &str,
+    budget: &Budget,
+) -> Option<Result<Entry, StoreError>> {
+    let mut waits = pauses();
+    loop {
+        let entry = read_entry(store, version, commit_id);
+        match tokio::time::timeout(budget.left().max(LEAST_LOOK), entry).await.ok()? {
+            Err(error) if is_busy(&error) && !budget.is_spent() => {}
+            found => return Some(found),
+        }
+        tokio::time::sleep(waits.next().unwrap_or_default().min(budget.left())).await;
+    }
+}
+
+/// The puts of one entry until now.
+#[derive(Debug, Default)]
+struct Sends {
+    count: usize,
+    /// Whether one of them has no answer that says what became of it: it may be under way still,
+    /// whatever the ones after it were told.
+    is_open: bool,
+}
+
+impl Sends {
+    fn note(&mut self, failure: Option<&TransactionError>) {
+        self.count += 1;
+        let is_answered =
+            is_final(failure) || matches!(failure, Some(TransactionError::VersionAlreadyExists(_)));
+        self.is_open |= !is_answered || failure.is_some_and(was_repeated);
+    }
+}
+
+/// Whether the store's client sent the request more than once before it gave this answer: then the
+/// answer is about the last of them alone. The client says so only in its text.
+fn was_repeated(failure: &TransactionError) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(failure);
+    while let Some(error) = next {
+        if error.to_string().contains(" retries, max_retries: ") {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Whether the store's answer proves that nothing was written and that asking again is pointless.
@@ -104,18 +155,19 @@ fn is_final(failure: Option<&TransactionError>) -> bool {
     }
 }
 
-fn gave_up(version: LogVersion, failure: Option<TransactionError>) -> Error {
-    let exists = matches!(failure, Some(TransactionError::VersionAlreadyExists(_)));
-    if !exists && !is_final(failure.as_ref()) {
-        return unknown(version, failure);
+fn gave_up(version: LogVersion, failure: Option<TransactionError>, sends: &Sends, budget: &Budget) -> Error {
+    if sends.is_open {
+        return unknown(version, failure, sends, budget);
     }
+    let exists = matches!(failure, Some(TransactionError::VersionAlreadyExists(_)));
     let error = if exists {
         Error::new(
             ErrorCode::Storage,
             Stage::Commit,
             format!("the store says that log entry {version} exists, but there is none"),
         )
-        .with_hint("nothing was written; run it again, and check the store's conditional puts if it stays so")
+        // The client may have sent the put more than once: this answer says nothing of the ones before.
+        .with_hint("run it again, and check the store's conditional puts if it stays so")
     } else {
         Error::new(ErrorCode::Storage, Stage::Commit, format!("the store can't create log entry {version}"))
             .with_hint(
@@ -129,11 +181,15 @@ fn gave_up(version: LogVersion, failure: Option<TransactionError>) -> Error {
     }
 }
 
-fn unknown(version: LogVersion, failure: Option<TransactionError>) -> Error {
+fn unknown(version: LogVersion, failure: Option<TransactionError>, sends: &Sends, budget: &Budget) -> Error {
     let error = Error::new(
         ErrorCode::OutcomeUnknown,
         Stage::Commit,
-        format!("it is not known whether log entry {version} was written"),
+        format!(
+            "it is not known whether log entry {version} was written: {} in {:.1} s brought no clear answer",
+            text::count(sends.count, "attempt"),
+            budget.elapsed().as_secs_f64()
+        ),
     )
     .with_hint("run it again: it finds out, and does nothing twice");
     match failure {

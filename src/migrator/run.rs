@@ -131,12 +131,12 @@ pub(super) async fn run(
     intent: &Intent,
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
-    let budget = Budget::start(migrator.budget);
+    let budget = migrator.start();
     let mut waits = pauses();
     let mut attempts = 0;
     let mut found = match read {
         Some(read) => Some(read),
-        None => migrator.read(kind, location).await?,
+        None => migrator.read(kind, location, &budget).await?,
     };
     let mut id = intent.id.clone();
     loop {
@@ -147,16 +147,16 @@ pub(super) async fn run(
         report.attempts = attempts;
         let Some(planned) = made.commits.first() else { return Ok(Done { report }) };
         // The entry that was read must still be there, or a gap or another table would be built upon.
-        if !migrator.in_time(is_still(location, found.as_ref())).await? {
+        if !migrator.in_time(&budget, || is_still(location, found.as_ref())).await? {
             attempts += 1;
             lost(&budget, attempts, "a writer that replaced the newest log entry")?;
             pause(&mut waits, &budget).await;
-            found = migrator.read(kind, location).await?;
+            found = migrator.read(kind, location, &budget).await?;
             continue;
         }
         attempts += 1;
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
-        let previous = migrator.in_time(previous_timestamp(location, state)).await?;
+        let previous = migrator.in_time(&budget, || previous_timestamp(location, state)).await?;
         let moment = moment(migrator, migrator.moments.now(), previous);
         let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
@@ -165,8 +165,8 @@ pub(super) async fn run(
         match commit(location, version, bytes.clone(), &moment.commit_id, &budget).await? {
             CommitOutcome::Landed => {
                 // After the entry stands, no failure can take it back: only another identity counts.
-                if let Ok(false) = migrator.in_time(is_still(location, found.as_ref())).await
-                    && !is_cleaned_up(migrator, kind, location, found.as_ref()).await
+                if let Ok(false) = migrator.in_time(&budget, || is_still(location, found.as_ref())).await
+                    && !is_cleaned_up(migrator, kind, location, found.as_ref(), &budget).await
                 {
                     return Err(changed().with_committed(version.get()));
                 }
@@ -204,19 +204,19 @@ async fn again(
 ) -> Result<Option<LogRead>, Error> {
     let Some(read) = found else {
         pause(waits, budget).await;
-        return migrator.read(kind, location).await;
+        return migrator.read(kind, location, budget).await;
     };
     let evidence = migrator.namespace.evidence_id(kind.name());
     let stamp = migrator.namespace.property(keys::SCHEMA_VERSION);
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
     let before = read.tip.clone();
-    let (read, since) =
-        migrator.in_time(read::read_on(store.as_ref(), read, Some(&evidence), &stamped)).await?;
+    let on = || read::read_on(store.as_ref(), read.clone(), Some(&evidence), &stamped);
+    let (read, since) = migrator.in_time(budget, on).await?;
     // What was read on belongs to the same log only if the entry before it is still the same.
-    if !migrator.in_time(read::is_still(store.as_ref(), &before)).await? {
+    if !migrator.in_time(budget, || read::is_still(store.as_ref(), &before)).await? {
         pause(waits, budget).await;
-        return migrator.read(kind, location).await;
+        return migrator.read(kind, location, budget).await;
     }
     if since.metadata || since.protocol {
         pause(waits, budget).await;
@@ -265,11 +265,12 @@ async fn is_cleaned_up(
     kind: &Kind,
     location: &Location,
     found: Option<&LogRead>,
+    budget: &Budget,
 ) -> bool {
     let Some(read) = found else { return false };
     let store = location.store();
-    let gone = migrator.in_time(read::is_gone(store.as_ref(), &read.tip)).await;
-    matches!(gone, Ok(true)) && matches!(migrator.read(kind, location).await, Ok(Some(_)))
+    let gone = migrator.in_time(budget, || read::is_gone(store.as_ref(), &read.tip)).await;
+    matches!(gone, Ok(true)) && matches!(migrator.read(kind, location, budget).await, Ok(Some(_)))
 }
 
 /// Ends the work when its time is over.

@@ -25,9 +25,25 @@ fn only_answers_that_prove_it_are_final() {
     let remote = source(StoreError::Generic { store: "S3", source: boxed() });
     assert!(is_final(denied.as_ref()) && is_final(local.as_ref()));
     assert!(!is_final(remote.as_ref()) && !is_final(None));
-    let code = |failure| gave_up(LogVersion::new(1), failure).code();
-    assert_eq!(code(source(StoreError::Generic { store: "S3", source: boxed() })), ErrorCode::OutcomeUnknown);
-    assert_eq!(code(None), ErrorCode::OutcomeUnknown);
-    assert_eq!(code(Some(TransactionError::VersionAlreadyExists(1))), ErrorCode::Storage);
-    assert_eq!(code(local), ErrorCode::Storage);
+    // What all puts of one entry come to.
+    let code = |failures: Vec<Option<TransactionError>>| {
+        let mut sends = Sends::default();
+        failures.iter().for_each(|failure| sends.note(failure.as_ref()));
+        let last = failures.into_iter().last().unwrap();
+        gave_up(LogVersion::new(1), last, &sends, &Budget::start(Duration::ZERO)).code()
+    };
+    let remote = || source(StoreError::Generic { store: "S3", source: boxed() });
+    let exists = || Some(TransactionError::VersionAlreadyExists(1));
+    let denied = |text: &str| source(StoreError::PermissionDenied { path: "p".into(), source: text.into() });
+    assert_eq!(code(vec![remote()]), ErrorCode::OutcomeUnknown);
+    assert_eq!(code(vec![None]), ErrorCode::OutcomeUnknown);
+    assert_eq!(code(vec![exists()]), ErrorCode::Storage);
+    assert_eq!(code(vec![local]), ErrorCode::Storage);
+    assert_eq!(code(vec![exists(), denied("403")]), ErrorCode::Storage);
+    // A put that was not answered may be under way still, whatever is said about the next one.
+    for open in [None, remote()] {
+        assert_eq!(code(vec![open, exists(), denied("403")]), ErrorCode::OutcomeUnknown);
+    }
+    let repeated = "Error performing PUT x in 1s, after 1 retries, max_retries: 5, retry_timeout: 20s  - 403";
+    assert_eq!(code(vec![denied(repeated)]), ErrorCode::OutcomeUnknown);
 }

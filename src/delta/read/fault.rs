@@ -44,6 +44,20 @@ impl Fault {
     }
 }
 
+/// Whether the store says that it has no time just now (503, 429): it is asked again later. Its client
+/// tells a status in its text alone.
+pub(crate) fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if text.contains("503 Service Unavailable") || text.contains("429 Too Many Requests") {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// The store failed at `what`.
 pub(super) fn storage(what: &str, source: object_store::Error) -> Error {
     Error::new(ErrorCode::Storage, Stage::Read, format!("`{what}` can't be read from the store"))
