@@ -2,6 +2,8 @@
 //!
 //! `tests/real/servers.sh run cargo test …` starts the stores and says where they are.
 
+#[cfg(feature = "s3")]
+mod faults;
 #[cfg(all(feature = "s3", feature = "azure"))]
 mod lakes;
 mod nowhere;

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use url::Url;
 
@@ -12,6 +13,8 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
+    /// Path and query as they were sent.
+    pub(crate) target: String,
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     /// By lower-case name.
@@ -36,13 +39,37 @@ pub(crate) struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// How many bytes to promise beyond those that are sent.
-    short_by: usize,
+    end: End,
+}
+
+/// What becomes of the connection.
+#[derive(PartialEq)]
+enum End {
+    /// It is there for the next request.
+    Stays,
+    /// It is closed one byte before the end that was promised.
+    Cut,
+    /// The body is all that is sent, head and all; then it is closed.
+    Raw,
+    /// It is reset without an answer.
+    Reset,
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), short_by: 0 }
+        Self { status, headers: Vec::new(), body: body.into(), end: End::Stays }
+    }
+
+    /// These bytes and nothing else; then the connection is closed.
+    #[cfg(feature = "s3")]
+    pub(crate) fn raw(bytes: Vec<u8>) -> Self {
+        Self { end: End::Raw, ..Self::new(0, bytes) }
+    }
+
+    /// The connection is reset.
+    #[cfg(feature = "s3")]
+    pub(crate) fn reset() -> Self {
+        Self { end: End::Reset, ..Self::new(0, "") }
     }
 
     pub(crate) fn json(status: u16, body: &serde_json::Value) -> Self {
@@ -56,7 +83,7 @@ impl Answer {
 
     /// Breaks off before the end.
     pub(crate) fn cut(mut self) -> Self {
-        self.short_by = 1;
+        self.end = End::Cut;
         self
     }
 }
@@ -115,14 +142,21 @@ fn serve(
     let mut reader = BufReader::new(connection.try_clone()?);
     while let Some(request) = read(&mut reader)? {
         log.lock().unwrap().push(request.clone());
-        let Answer { status, headers, body, short_by } = answer(&request);
-        let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len() + short_by);
+        let Answer { status, headers, body, end } = answer(&request);
+        match end {
+            End::Raw => return connection.write_all(&body),
+            // Without any time to linger, what is closed is reset.
+            End::Reset => return socket2::SockRef::from(&connection).set_linger(Some(Duration::ZERO)),
+            End::Stays | End::Cut => {}
+        }
+        let length = body.len() + usize::from(end == End::Cut);
+        let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         // In one piece: a second one would wait for the first to be acknowledged.
         connection.write_all(&[format!("{head}\r\n").as_bytes(), &body].concat())?;
-        if short_by > 0 {
+        if end == End::Cut {
             return connection.shutdown(std::net::Shutdown::Both);
         }
     }
@@ -135,8 +169,9 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
         return Ok(None);
     }
     let mut words = line.split_whitespace();
-    let (method, target) = (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or("/"));
-    let url = Url::parse("http://server").unwrap().join(target).unwrap();
+    let (method, target) =
+        (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or("/").to_owned());
+    let url = Url::parse("http://server").unwrap().join(&target).unwrap();
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();
@@ -147,5 +182,5 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
     let mut body = vec![0; headers.get("content-length").map_or(0, |n| n.parse().unwrap())];
     reader.read_exact(&mut body)?;
     let query = url.query_pairs().into_owned().collect();
-    Ok(Some(Request { method, path: url.path().to_owned(), query, headers, body }))
+    Ok(Some(Request { method, target, path: url.path().to_owned(), query, headers, body }))
 }

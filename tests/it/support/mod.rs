@@ -2,12 +2,14 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod command;
-#[cfg(feature = "unity")]
+#[cfg(any(feature = "s3", feature = "unity"))]
 pub(crate) mod http;
 pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod lake;
 pub(crate) mod log;
+#[cfg(feature = "s3")]
+pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod scheme;
