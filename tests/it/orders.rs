@@ -27,7 +27,9 @@ use tempfile::TempDir;
 use self::chain::{Chain, KIND};
 use self::pod::{Diary, Pod, claim};
 use self::turns::{Door, Turns};
+use crate::support::log::entries;
 use crate::support::random::Random;
+use crate::support::rows::scan;
 use crate::support::scheme::Named;
 
 /// What happened, for the tests that want more than that nothing went wrong.
@@ -127,9 +129,8 @@ impl Order {
         let newest = chain.release(chain.newest());
         let opened = newest.open_or_create(KIND, &end, HashMap::new()).await.unwrap();
         diaries.push(Diary { claimed: claim(opened.report()).into_iter().collect(), ..Diary::default() });
-        let entries = judge::entries(store.as_ref(), "t").await;
-        judge::judge_log(&chain, &entries, &diaries);
-        judge::judge_rows(&chain, &diaries, judge::read(opened.into_table()).await);
+        judge::judge_log(&chain, &entries(store.as_ref(), "t").await, &diaries);
+        judge::judge_rows(&chain, &diaries, scan(opened.into_table()).await);
 
         let sum = |of: fn(&Diary) -> usize| diaries.iter().map(of).sum::<usize>();
         let (trace, _) = turns.trace();

@@ -1,6 +1,7 @@
 //! Lost races, unclear answers, and tables that are swapped under the migrator.
 
 mod processes;
+mod writers;
 
 use std::sync::Arc;
 use std::time::Duration;

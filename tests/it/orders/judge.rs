@@ -2,34 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use buoyant_kernel::Snapshot;
-use deltalake::DeltaTable;
-use deltalake::arrow::array::RecordBatch;
-use deltalake::kernel::engine::arrow_data::ArrowEngineData;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde_json::{Map, Value};
 
 use super::chain::{Chain, KIND};
 use super::pod::{Diary, KNOWN};
 use super::shape::{schema, widened};
-use crate::support::rows::to_json;
-
-/// The log's entries in their order, without a gap from 0.
-pub(super) async fn entries(store: &dyn ObjectStore, table: &str) -> Vec<Vec<Value>> {
-    let folder = Path::from(format!("{table}/_delta_log"));
-    let listed = store.list_with_delimiter(Some(&folder)).await.unwrap();
-    let mut all = BTreeMap::new();
-    for meta in listed.objects {
-        let name = meta.location.filename().unwrap().to_owned();
-        let version: usize = name.strip_suffix(".json").unwrap_or_else(|| panic!("{name}")).parse().unwrap();
-        let bytes = store.get(&meta.location).await.unwrap().bytes().await.unwrap();
-        let actions = std::str::from_utf8(&bytes).unwrap().lines();
-        all.insert(version, actions.map(|line| serde_json::from_str(line).unwrap()).collect());
-    }
-    assert!(all.keys().copied().eq(0..all.len()), "{:?}", all.keys());
-    all.into_values().collect()
-}
 
 /// The actions of one name in an entry.
 fn actions<'a>(entry: &'a [Value], name: &str) -> Vec<&'a Value> {
@@ -161,21 +138,4 @@ pub(super) fn judge_rows(chain: &Chain, diaries: &[Diary], mut found: Vec<Value>
     for (found, wanted) in found.iter().zip(&wanted) {
         assert_eq!(found, wanted);
     }
-}
-
-/// All rows as the Delta kernel reads them.
-pub(super) async fn read(table: DeltaTable) -> Vec<Value> {
-    let engine = table.log_store().engine(None);
-    let url = table.log_store().root_url().clone();
-    let scan = move || {
-        let snapshot = Snapshot::builder_for(url).build(engine.as_ref()).unwrap();
-        let scan = snapshot.scan_builder().build().unwrap();
-        let mut rows = Vec::new();
-        for data in scan.execute(engine).unwrap() {
-            let data = data.unwrap().into_any().downcast::<ArrowEngineData>().unwrap();
-            rows.extend(to_json(&RecordBatch::from(*data)));
-        }
-        rows
-    };
-    tokio::task::spawn_blocking(scan).await.unwrap()
 }

@@ -1,7 +1,10 @@
 //! A Delta log written by hand, action by action.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use object_store::path::Path as StorePath;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde_json::{Value, json};
 
 use super::table::Table;
@@ -120,4 +123,20 @@ impl Log {
         self.write(table.path());
         table
     }
+}
+
+/// The log's entries in their order, without a gap from 0.
+pub(crate) async fn entries(store: &dyn ObjectStore, table: &str) -> Vec<Vec<Value>> {
+    let folder = StorePath::from(format!("{table}/_delta_log"));
+    let listed = store.list_with_delimiter(Some(&folder)).await.unwrap();
+    let mut all = BTreeMap::new();
+    for meta in listed.objects {
+        let name = meta.location.filename().unwrap().to_owned();
+        let version: usize = name.strip_suffix(".json").unwrap_or_else(|| panic!("{name}")).parse().unwrap();
+        let bytes = store.get(&meta.location).await.unwrap().bytes().await.unwrap();
+        let actions = std::str::from_utf8(&bytes).unwrap().lines();
+        all.insert(version, actions.map(|line| serde_json::from_str(line).unwrap()).collect());
+    }
+    assert!(all.keys().copied().eq(0..all.len()), "{:?}", all.keys());
+    all.into_values().collect()
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use deltalake::DeltaTable;
+use buoyant_kernel::Snapshot;
 use deltalake::arrow::array::RecordBatch;
 use deltalake::arrow::datatypes::{Field, Schema};
 use deltalake::arrow::json::{ReaderBuilder, WriterBuilder, writer::JsonArray};
 use deltalake::kernel::engine::arrow_conversion::TryIntoArrow as _;
+use deltalake::kernel::engine::arrow_data::ArrowEngineData;
 use deltalake::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use deltalake::writer::{DeltaWriter as _, RecordBatchWriter};
+use deltalake::{DeltaTable, DeltaTableError};
 use object_store::{ObjectStoreExt as _, path::Path};
 use serde_json::Value;
 
@@ -29,12 +31,21 @@ pub(crate) fn known_columns(table: &DeltaTable, names: &[&str]) -> Schema {
 
 /// Appends rows with delta-rs; `schema` is what the writer knows.
 pub(crate) async fn append_as(table: &mut DeltaTable, schema: Schema, rows: &[Value]) -> Result<u64, String> {
+    try_append(table, schema, rows).await.map_err(|e| e.to_string())
+}
+
+/// The same, with the error as delta-rs gives it.
+pub(crate) async fn try_append(
+    table: &mut DeltaTable,
+    schema: Schema,
+    rows: &[impl serde::Serialize],
+) -> Result<u64, DeltaTableError> {
     let schema = Arc::new(schema);
     let batch = from_json(Arc::clone(&schema), rows);
     let partitions = table.snapshot().unwrap().metadata().partition_columns().to_vec();
-    let mut writer = RecordBatchWriter::try_new(table.table_url(), schema, Some(partitions), None).unwrap();
-    writer.write(batch).await.map_err(|e| e.to_string())?;
-    writer.flush_and_commit(table).await.map_err(|e| e.to_string())
+    let mut writer = RecordBatchWriter::try_new(table.table_url(), schema, Some(partitions), None)?;
+    writer.write(batch).await?;
+    writer.flush_and_commit(table).await
 }
 
 /// At least one row, in columns that are given.
@@ -72,6 +83,23 @@ pub(crate) async fn read(table: &Table) -> Vec<Value> {
     }
     rows.sort_by_key(ToString::to_string);
     rows
+}
+
+/// All rows as the Delta kernel reads them.
+pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
+    let engine = table.log_store().engine(None);
+    let url = table.log_store().root_url().clone();
+    let scan = move || {
+        let snapshot = Snapshot::builder_for(url).build(engine.as_ref()).unwrap();
+        let scan = snapshot.scan_builder().build().unwrap();
+        let mut rows = Vec::new();
+        for data in scan.execute(engine).unwrap() {
+            let data = data.unwrap().into_any().downcast::<ArrowEngineData>().unwrap();
+            rows.extend(to_json(&RecordBatch::from(*data)));
+        }
+        rows
+    };
+    tokio::task::spawn_blocking(scan).await.unwrap()
 }
 
 pub(crate) fn to_json(batch: &RecordBatch) -> Vec<Value> {
