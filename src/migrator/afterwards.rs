@@ -26,7 +26,7 @@ pub(super) async fn check(
 ) -> Result<(), Error> {
     let store = location.store();
     let is_gone = match found {
-        Some(read) => match migrator.in_time(read::now(store.as_ref(), &read.tip)).await {
+        Some(read) => match migrator.patiently(|| read::now(store.as_ref(), &read.tip)).await {
             Ok(Now::Other) if read.tip.is_entry() => return Err(changed().with_committed(version.get())),
             // A checkpoint may stay where later entries are cleaned up, and anybody may write it again.
             Ok(now) => now == Now::Gone || !read.tip.is_entry(),
@@ -37,7 +37,7 @@ pub(super) async fn check(
             }
         },
         // The place of a table's first entry is free once more behind a checkpoint only.
-        None => migrator.in_time(read::has_checkpoint(store.as_ref())).await.unwrap_or(false),
+        None => migrator.patiently(|| read::has_checkpoint(store.as_ref())).await.unwrap_or(false),
     };
     if !is_gone {
         return Ok(());

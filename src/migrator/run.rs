@@ -220,9 +220,9 @@ async fn again(
     let store = location.store();
     let before = read.tip.clone();
     let (read, since) =
-        migrator.in_time(read::read_on(store.as_ref(), read, Some(&evidence), &stamped)).await?;
+        migrator.patiently(|| read::read_on(store.as_ref(), read.clone(), Some(&evidence), &stamped)).await?;
     // What was read on belongs to the same log only if the entry before it is still the same.
-    if !migrator.in_time(read::is_still(store.as_ref(), &before)).await? {
+    if !migrator.patiently(|| read::is_still(store.as_ref(), &before)).await? {
         pause(waits, budget).await;
         return migrator.read(kind, location).await;
     }
@@ -283,7 +283,7 @@ pub(super) async fn timestamp(
     found: Option<&LogRead>,
 ) -> Result<Option<Option<i64>>, Error> {
     let Some(read) = found else { return Ok(Some(None)) };
-    match migrator.patiently(|| previous_timestamp(location, &read.state)).await {
+    match migrator.in_time(previous_timestamp(location, &read.state)).await {
         Ok(previous) => Ok(Some(previous)),
         Err(error) if is_still(migrator, location, read).await? => Err(error),
         Err(_) => Ok(None),
