@@ -128,7 +128,7 @@ def clocks(bench):
     done = table.slowly(1, "--timeout", "3")
     end()
     error = report_of(done.out).get("error") or {}
-    told = re.match(r"other writers won (\d+) races in (\d+\.\d) s", error.get("message", ""))
+    told = re.match(r"every race was lost: (\d+) attempts in (\d+\.\d) s; won by ", error.get("message", ""))
     wrong = rises(table.timestamps())
     if done.code != 1 or error.get("code") != "conflict" or not told or int(told[1]) < 2 or float(told[2]) < 3:
         wrong.append(f"the time budget: exit {done.code}, {done.out[:700]} {done.err[-300:]}")
