@@ -3,6 +3,7 @@
 mod afterwards;
 mod builder;
 mod by_hand;
+mod data;
 pub(crate) mod moments;
 mod races;
 mod run;
@@ -22,6 +23,7 @@ use crate::delta::read::{self, Found, LogRead};
 use crate::delta::snapshot::state_of;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::{Assessment, assess};
+use crate::model::data::Values;
 use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Target, plan};
 use crate::model::refusal::Refusal;
@@ -50,6 +52,13 @@ pub enum StartupPolicy {
     ApplyAll,
 }
 
+impl StartupPolicy {
+    /// Whether files may be read and rewritten.
+    pub(crate) fn may_rewrite(self) -> bool {
+        self == Self::ApplyAll
+    }
+}
+
 /// Carries tables through the chains of their kinds.
 ///
 /// Made once per program and shared; see the [crate's guide](crate) for the whole picture.
@@ -75,6 +84,8 @@ pub struct Migrator {
     policy: StartupPolicy,
     budget: Duration,
     moments: Arc<dyn Moments>,
+    /// Whether refusals may show values out of rows.
+    values: Values,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
 }
@@ -150,6 +161,22 @@ impl Migrator {
     pub(crate) fn with_budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
         self
+    }
+
+    /// The same migrator, which may read and rewrite files.
+    #[cfg(feature = "cli")]
+    pub(crate) fn allowed_to_rewrite(mut self, values: Values) -> Self {
+        (self.policy, self.values) = (StartupPolicy::ApplyAll, values);
+        self
+    }
+
+    /// A plan with what its data steps will read and rewrite, which takes the list of files.
+    pub(crate) async fn estimated(&self, mut plan: Plan, location: &Location) -> Result<Plan, Error> {
+        if plan.moves_data() {
+            let estimate = data::estimate(location, &plan).await;
+            plan.rewrite = Some(estimate.map_err(|e| e.with_table(location.uri()))?);
+        }
+        Ok(plan)
     }
 
     /// How many times a table that is ahead was warned of.
@@ -303,16 +330,18 @@ impl Migrator {
     /// As [`Migrator::plan`].
     pub async fn status(&self, kind: &str, location: &Location) -> Result<TableReport, Error> {
         let started = Instant::now();
-        let made = self.plan(kind, location, Target::Newest).await?;
+        let made = self.plan_from(self.kind(kind)?, location, Target::Newest, None).await?;
         Ok(TableReport::of_plan(location.uri(), &made, self.kind(kind)?.newest()).took(started.elapsed()))
     }
 
     /// What would be done with a table; writes nothing.
     ///
+    /// Where data steps are pending, the list of files is read as well, for [`Plan::rewrite`].
+    ///
     /// # Errors
-    /// Every refusal that applying the plan would meet, and `storage`.
+    /// Every refusal that applying the plan would meet, but for what only the rows can tell; and `storage`.
     pub async fn plan(&self, kind: &str, location: &Location, target: Target) -> Result<Plan, Error> {
-        self.plan_from(self.kind(kind)?, location, target, None).await
+        self.estimated(self.plan_from(self.kind(kind)?, location, target, None).await?, location).await
     }
 
     /// [`Migrator::plan`] on what was read already, if anything was.

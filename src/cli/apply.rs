@@ -28,6 +28,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, Error> {
     let has_own = own.is_some();
     let context = Context::load(global, own, Some(Duration::from_secs(args.timeout)))?;
+    let context = if args.allow_rewrite { context.allowed_to_rewrite(args.show_values) } else { context };
     frozen::check(global, has_own, &context)?;
     if let Some(file) = &args.plan {
         return saved(&context, file, args, output).await;

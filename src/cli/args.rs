@@ -318,6 +318,14 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Carry out data steps too: `update`, `retype_columns`, `add_constraints`, which read or rewrite files
+    #[arg(long)]
+    pub(crate) allow_rewrite: bool,
+
+    /// Let refusals show values out of the table's rows
+    #[arg(long)]
+    pub(crate) show_values: bool,
+
     /// Refuse the whole run, before the first write, if more tables than this would be changed
     #[arg(long, value_name = "N")]
     pub(crate) max_changed: Option<u32>,

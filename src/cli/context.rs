@@ -14,6 +14,7 @@ use crate::delta::location::{self, Location, shown};
 use crate::delta::stores::Stores;
 use crate::error::Error;
 use crate::migrator::Migrator;
+use crate::model::data::Values;
 use crate::model::kind::Kind;
 use crate::model::plan::Target;
 use crate::model::text;
@@ -38,6 +39,16 @@ pub(crate) struct One {
 pub(crate) const CONFIG_FILE: &str = "delta-migrate.toml";
 
 impl Context {
+    /// The same, with leave to read and rewrite files.
+    pub(crate) fn allowed_to_rewrite(self, show_values: bool) -> Self {
+        let values = if show_values { Values::Shown } else { Values::Hidden };
+        let migrator = match Arc::try_unwrap(self.migrator) {
+            Ok(migrator) => Arc::new(migrator.allowed_to_rewrite(values)),
+            Err(shared) => shared,
+        };
+        Self { migrator, ..self }
+    }
+
     /// Reads configuration and kinds, as far as the arguments do not stand in for them.
     pub(crate) fn load(
         global: &Global,

@@ -24,6 +24,34 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
+    /// The SQL of data steps, each expression against the columns that it meets. Without DataFusion it is
+    /// not read.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn check_sql(&self) -> Result<(), Error> {
+        let mut lines = Vec::new();
+        for kind in &self.kinds {
+            for (version, key, what) in crate::delta::data::sql::mistakes(kind) {
+                let origin = kind.origin();
+                let place = match (&origin.file, origin.line(version)) {
+                    (Some(file), Some(line)) => format!("{file}:{line}"),
+                    _ => format!("kind `{}`", kind.name()),
+                };
+                lines.push(format!("{place}: migration {version}, {key}: {what}"));
+            }
+        }
+        match lines.is_empty() {
+            true => Ok(()),
+            false => Err(Error::usage(lines.join("\n"))),
+        }
+    }
+
+    /// Without DataFusion it is not read.
+    #[cfg(not(feature = "datafusion"))]
+    pub(crate) fn check_sql(&self) -> Result<(), Error> {
+        let _ = self;
+        Ok(())
+    }
+
     /// Reads kinds and lock, without anything that only tables need.
     pub(crate) fn load(global: &Global, own: Option<Migrator>) -> Result<Self, Error> {
         let config = read_config(global)?;

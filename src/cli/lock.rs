@@ -33,6 +33,7 @@ pub(crate) fn run(
     output: &Output,
 ) -> Result<Exit, Error> {
     let frozen = Frozen::load(global, own)?;
+    frozen.check_sql()?;
     let mut verified = frozen.verify();
     // Once it is frozen, a migration can raise the floor no more.
     verified.findings.extend(floors(&frozen, &verified.unlocked));

@@ -66,7 +66,8 @@ pub(crate) async fn show(
         let made = &made;
         async move {
             let (uri, newest) = (job.location.uri().to_owned(), job.kind.newest());
-            let plan = job.plan(target).await?;
+            let (migrator, location) = (job.migrator.clone(), job.location.clone());
+            let plan = migrator.estimated(job.plan(target).await?, &location).await?;
             let report = TableReport::of_plan(&uri, &plan, newest);
             if let Ok(mut made) = made.lock() {
                 made.insert(uri, plan);

@@ -49,6 +49,7 @@ pub(crate) fn run(
     output: &Output,
 ) -> Result<Exit, Error> {
     let frozen = Frozen::load(global, own)?;
+    frozen.check_sql()?;
     let file = frozen.file();
     let verified = frozen.verify();
     let mut findings = verified.findings;

@@ -5,6 +5,8 @@ pub(crate) mod arrow_file;
 pub(crate) mod arrow_schema;
 pub(crate) mod checksum;
 pub(crate) mod commit;
+#[cfg(feature = "datafusion")]
+pub(crate) mod data;
 pub(crate) mod disk;
 pub(crate) mod doctor;
 pub(crate) mod history;

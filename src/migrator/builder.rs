@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::moments::Moments;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
+use crate::model::data::Values;
 use crate::model::kind::Kind;
 use crate::model::lockfile::{self, LOCK_FILE, Lockfile};
 use crate::model::version::Namespace;
@@ -113,6 +114,15 @@ impl MigratorBuilder {
             lock.verify(by_name.values(), lockfile::Kinds::Some).into_result()?;
         }
         let warned = Mutex::default();
-        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, moments, warned })
+        Ok(Migrator {
+            namespace,
+            kinds: by_name,
+            release,
+            policy,
+            budget,
+            moments,
+            values: Values::default(),
+            warned,
+        })
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Races {
     lost: u32,
     /// Who won, and how often.
     winners: BTreeMap<String, usize>,
+    /// How often rows were added after a data step had gone through all that there were.
+    rounds: u32,
 }
 
 /// More winners are only counted.
@@ -21,6 +23,11 @@ impl Races {
     /// How many attempts were made and lost.
     pub(super) fn attempts(&self) -> u32 {
         self.lost
+    }
+
+    /// Notes how often a data step had to look at new files.
+    pub(super) fn note_rounds(&mut self, rounds: u32) {
+        self.rounds = rounds;
     }
 
     /// Notes an attempt that another writer won.
@@ -33,8 +40,14 @@ impl Races {
         if !budget.is_spent() {
             return Ok(());
         }
+        let never_rests = match self.rounds {
+            0 | 1 => String::new(),
+            rounds => format!(
+                "; the table never rests: {rounds} times files were added after all had been gone through"
+            ),
+        };
         let message = format!(
-            "every race was lost: {} in {:.1} s; won by {}",
+            "every race was lost: {} in {:.1} s; won by {}{never_rests}",
             text::count(self.lost as usize, "attempt"),
             budget.elapsed().as_secs_f64(),
             self.names()

@@ -2,8 +2,9 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+use super::data::Work;
 use super::races::Races;
-use super::{IfMissing, Migrator, StartupPolicy, afterwards, missing, moments};
+use super::{IfMissing, MOST_REREADS, Migrator, StartupPolicy, afterwards, missing, moments};
 use crate::delta::checksum;
 use crate::delta::commit::{CommitOutcome, REPLACED, commit};
 use crate::delta::disk;
@@ -36,6 +37,8 @@ pub(super) struct Intent {
     if_missing: IfMissing,
     /// The id of the table that the caller holds already.
     id: Option<String>,
+    /// Whether a refusal for data steps comes before they are begun.
+    may_rewrite: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -58,12 +61,20 @@ impl Intent {
             (StartupPolicy::StopAtFloor, Target::Newest) => Target::BelowFloor,
             (_, target) => target,
         };
-        Self { wish: Wish::Reach(target), policy, if_missing, id: None }
+        Self { wish: Wish::Reach(target), policy, if_missing, id: None, may_rewrite: policy.may_rewrite() }
     }
 
     /// A plan that says `create` was made by somebody who named location and kind.
     pub(super) fn saved(policy: StartupPolicy, plan: &SavedPlan) -> Self {
-        Self { wish: Wish::Saved(Box::new(plan.clone())), policy, if_missing: IfMissing::Create, id: None }
+        Self {
+            wish: Wish::Saved(Box::new(plan.clone())),
+            ..Self::migrate(policy, Target::Newest, IfMissing::Create)
+        }
+    }
+
+    /// What is left of it after a commit of its own changed the table that a saved plan was made for.
+    fn further(&self, made: &Plan) -> Self {
+        Self { wish: Wish::Reach(Target::Version(made.to())), if_missing: IfMissing::Refuse, ..self.clone() }
     }
 
     pub(super) fn baseline(at: SchemaVersion) -> Self {
@@ -75,7 +86,8 @@ impl Intent {
     }
 
     fn by_hand(wish: Wish) -> Self {
-        Self { wish, policy: StartupPolicy::default(), if_missing: IfMissing::Refuse, id: None }
+        let policy = StartupPolicy::default();
+        Self { wish, policy, if_missing: IfMissing::Refuse, id: None, may_rewrite: false }
     }
 
     /// Decides for one state of the table.
@@ -99,8 +111,38 @@ impl Intent {
         if self.policy == StartupPolicy::VerifyOnly && !made.is_empty() {
             return Err(unfit(&made));
         }
+        if made.moves_data() && !self.may_rewrite {
+            return Err(rewrite_required(&made));
+        }
         Ok(made)
     }
+}
+
+/// The refusal of work on files that nobody has allowed; nothing of the plan is done.
+fn rewrite_required(made: &Plan) -> Refusal {
+    let first = made.commits.iter().find_map(|c| c.data.as_ref());
+    let (version, what) = first.map_or_else(
+        || (made.to(), String::new()),
+        |data| {
+            let steps: Vec<&str> = data.steps.iter().map(crate::model::migration::Step::name).collect();
+            (
+                data.version,
+                format!(" (`{}`): {} reads or rewrites files", data.description, text::list(&steps)),
+            )
+        },
+    );
+    let before = version.get().saturating_sub(1);
+    let stop = match before > made.from().get() {
+        true => format!("; `--target {before}` stops before it"),
+        false => String::new(),
+    };
+    Refusal::new(
+        ErrorCode::RewriteRequired,
+        format!("migration {version}{what}, and nobody allowed that"),
+        format!(
+            "run `delta-migrate apply --allow-rewrite` once, as a job of its own{stop}; nothing was written"
+        ),
+    )
 }
 
 /// The refusal of a sink that may only verify.
@@ -112,8 +154,8 @@ fn unfit(made: &Plan) -> Refusal {
             Refusal::new(ErrorCode::Unversioned, "the table has no stamp", hint)
         }
         _ => {
-            let pending = made.commits.iter().map(|c| c.migrations.len()).sum();
-            let what = text::count(pending, "migration");
+            let pending = made.to().get().saturating_sub(made.from().get());
+            let what = text::count(pending as usize, "migration");
             Refusal::new(
                 ErrorCode::Behind,
                 format!("the table is at version {}: {what} of kind `{}` pending", made.from, made.kind),
@@ -136,9 +178,53 @@ pub(super) async fn run(
     intent: &Intent,
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
-    let budget = Budget::start(migrator.budget, migrator.moments.clone());
+    let mut landed = Landed::default();
+    let done = carry(migrator, kind, location, intent, read, &mut landed).await;
+    done.map_err(|error| landed.told_in(error))
+}
+
+/// The commits of this call that landed.
+#[derive(Debug, Default)]
+struct Landed {
+    versions: Vec<LogVersion>,
+    /// The report of the first plan, which is the one that somebody asked for.
+    report: Option<TableReport>,
+}
+
+impl Landed {
+    /// An error after work that landed says so.
+    fn told_in(&self, error: Error) -> Error {
+        let told: Vec<u64> = error.committed().to_vec();
+        let new = self.versions.iter().map(|v| v.get()).filter(|v| !told.contains(v));
+        let new: Vec<u64> = new.collect();
+        new.into_iter().fold(error, Error::with_committed)
+    }
+
+    /// The report of all that was done, up to the commit of `made`.
+    fn report(&mut self, now: TableReport, version: LogVersion, outcome: Outcome) -> &mut TableReport {
+        self.versions.push(version);
+        let report = self.report.get_or_insert(now);
+        report.outcome = outcome;
+        report.commits = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
+        report.log_version = Some(version);
+        report
+    }
+}
+
+async fn carry(
+    migrator: &Migrator,
+    kind: &Kind,
+    location: &Location,
+    intent: &Intent,
+    read: Option<LogRead>,
+    landed: &mut Landed,
+) -> Result<Done, Error> {
+    let mut intent = std::borrow::Cow::Borrowed(intent);
+    let mut budget = Budget::start(migrator.budget, migrator.moments.clone());
     let mut waits = budget.pauses();
     let mut races = Races::default();
+    let mut work: Option<Work> = None;
+    let mut rereads = 0;
     let mut found = match read {
         Some(read) => Some(read),
         None => migrator.read(kind, location).await?,
@@ -147,10 +233,35 @@ pub(super) async fn run(
     loop {
         same_table(&mut id, found.as_ref())?;
         let state = found.as_ref().map(|f| &f.state);
-        let made = intent.plan(&migrator.namespace, kind, state).map_err(|r| r.at(Stage::Plan))?;
+        let made = match intent.plan(&migrator.namespace, kind, state) {
+            Ok(made) => made,
+            // A log that was cleaned up meanwhile says things that no longer count.
+            Err(refusal)
+                if rereads < MOST_REREADS
+                    && vanished(migrator, location, &refusal, found.as_ref()).await? =>
+            {
+                rereads += 1;
+                found = migrator.read(kind, location).await?;
+                continue;
+            }
+            Err(refusal) => return Err(refusal.at(Stage::Plan)),
+        };
         let mut report = TableReport::of_plan(location.uri(), &made, kind.newest());
         report.attempts = races.attempts();
-        let Some(planned) = made.commits.first() else { return Ok(Done { report }) };
+        let Some(planned) = made.commits.first() else {
+            return Ok(Done { report: landed.report.take().unwrap_or(report) });
+        };
+        if made.moves_data() && work.is_none() {
+            // Everything that the rows can refuse, before the first byte is written.
+            let Some(state) = state else { return Err(missing().at(Stage::Plan)) };
+            work = Some(Work::begin(location, &made, state, migrator.values).await?);
+            budget = Budget::start(migrator.budget, migrator.moments.clone());
+        }
+        let data = match (&planned.data, work.as_mut(), state) {
+            (Some(data), Some(work), Some(state)) => Some(work.next(location, planned, data, state).await?),
+            _ => None,
+        };
+        races.note_rounds(work.as_ref().map_or(0, Work::rounds));
         // The entry that was read must still be there, or a gap or another table would be built upon.
         let Some(previous) = ready(migrator, location, found.as_ref()).await? else {
             races.lost(&budget, REPLACED)?;
@@ -160,13 +271,23 @@ pub(super) async fn run(
         };
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
         let moment = moment(migrator, migrator.moments.now(), previous);
-        let bytes = entry(&made, planned, state, &moment).ok_or_else(|| {
+        let bytes = entry(&made, planned, state, &moment, data.as_ref()).ok_or_else(|| {
             Error::new(ErrorCode::CorruptLog, Stage::Plan, "the metaData action can't be rewritten")
                 .with_hint("nothing was written; please report this with the table's newest metaData action")
         })?;
         let tip = found.as_ref().map(|f| &f.tip);
         match commit(location, version, bytes.clone(), &moment.commit_id, tip, &budget).await? {
             CommitOutcome::Landed => {
+                let stamped = data.as_ref().is_none_or(|data| data.last);
+                let outcome = match planned.how {
+                    How::Created => Outcome::Created,
+                    How::Repaired => Outcome::Repaired,
+                    How::Migrated | How::Adopted => Outcome::Migrated,
+                };
+                let columns = made.columns_after();
+                let report = landed.report(report, version, outcome);
+                report.attempts = races.attempts() + report.commits;
+                report.columns = columns;
                 if let Err(error) = disk::sync(location, version).await {
                     report.warnings.push(format!(
                         "{NOT_SYNCED}: the commit landed, but the disk did not confirm it ({error}), and a \
@@ -174,23 +295,25 @@ pub(super) async fn run(
                     ));
                 }
                 afterwards::check(migrator, kind, location, found.as_ref(), version, &bytes).await?;
-                if let Some(read) = found.as_ref().filter(|f| f.checksum) {
+                if let Some(work) = &mut work {
+                    work.landed(data.is_some());
+                    report.rewrite = Some(work.counts().into());
+                }
+                // The files of a data step would have to be counted in it.
+                let counted = data.as_ref().is_none_or(|data| data.lines.is_empty());
+                if let Some(read) = found.as_ref().filter(|f| f.checksum && counted) {
                     let store = location.store();
                     let write = checksum::write(store.as_ref(), &read.state, &bytes);
                     if moments::timeout(migrator.moments.as_ref(), LONGEST_CHECKSUM, write).await.is_none() {
                         tracing::warn!(table = location.uri(), %version, "no answer about the checksum file");
                     }
                 }
-                report.outcome = match planned.how {
-                    How::Created => Outcome::Created,
-                    How::Repaired => Outcome::Repaired,
-                    How::Migrated | How::Adopted => Outcome::Migrated,
-                };
-                report.attempts = races.attempts() + 1;
-                report.commits = 1;
-                report.log_version = Some(version);
-                report.columns = made.columns_after();
-                return Ok(Done { report });
+                if stamped && made.commits.len() == 1 {
+                    return Ok(Done { report: report.clone() });
+                }
+                intent = std::borrow::Cow::Owned(intent.further(&made));
+                budget = Budget::start(migrator.budget, migrator.moments.clone());
+                found = migrator.read(kind, location).await?;
             }
             CommitOutcome::Lost { winner } => {
                 races.lost(&budget, &winner)?;
@@ -198,6 +321,19 @@ pub(super) async fn run(
                 found = again(migrator, kind, location, found, &budget, &mut waits).await?;
             }
         }
+    }
+}
+
+/// Whether a refusal rests on an entry that is no longer in the log.
+async fn vanished(
+    migrator: &Migrator,
+    location: &Location,
+    refusal: &Refusal,
+    found: Option<&LogRead>,
+) -> Result<bool, Error> {
+    match found {
+        Some(read) if refusal.code == ErrorCode::StampLost => Ok(!is_still(migrator, location, read).await?),
+        _ => Ok(false),
     }
 }
 
@@ -219,6 +355,11 @@ async fn again(
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
     let before = read.tip.clone();
+    // Behind a checkpoint whose entry is gone, what comes next may be the leaving of a clean-up that has
+    // gone on: only a listing tells.
+    if !before.is_entry() {
+        return migrator.read(kind, location).await;
+    }
     let (read, since) =
         migrator.patiently(|| read::read_on(store.as_ref(), read.clone(), Some(&evidence), &stamped)).await?;
     // What was read on belongs to the same log only if the entry before it is still the same.

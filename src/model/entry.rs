@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use super::data::Actions;
 use super::features::{Duties, Protocol, mapping_mode};
 use super::history::{self, Entry};
 use super::kind::Shape;
@@ -32,15 +33,41 @@ pub(crate) struct Moment {
 /// The key of [`Moment::commit_id`] in commitInfo, the one that Spark uses for the same purpose.
 pub(crate) const COMMIT_ID: &str = "txnId";
 
+/// How a commit came about that fills rows in and stamps nothing.
+const FILLED: &str = "filled";
+
 /// The lines of the entry, one action each; none where the state lacks the raw metadata.
+///
+/// `data` is the part of the table's files: where it is not the last of its step, it is all that is
+/// committed, and nothing is stamped.
 pub(crate) fn entry(
     plan: &Plan,
     commit: &PlannedCommit,
     state: Option<&TableState>,
     moment: &Moment,
+    data: Option<&Actions>,
 ) -> Option<Vec<u8>> {
+    let info = commit_info(plan, commit, state, moment, data);
+    let mut actions = vec![json!({ "commitInfo": info }).to_string()];
+    if data.is_none_or(|data| data.last) {
+        actions.extend(metadata(plan, commit, state, moment)?);
+    }
+    actions.extend(data.iter().flat_map(|data| data.lines.iter().cloned()));
+    let mut text = actions.join("\n");
+    text.push('\n');
+    // A raw value may hold line breaks where JSON allows white space; an action is one line.
+    (text.lines().count() == actions.len()).then(|| text.into_bytes())
+}
+
+/// The actions that change protocol and metadata, and the evidence of the stamps.
+fn metadata(
+    plan: &Plan,
+    commit: &PlannedCommit,
+    state: Option<&TableState>,
+    moment: &Moment,
+) -> Option<Vec<String>> {
     let stamps = stamps(plan, commit, state, moment);
-    let mut actions = vec![json!({ "commitInfo": commit_info(plan, commit, state, moment) }).to_string()];
+    let mut actions = Vec::new();
     match &commit.content {
         Content::Create { shape, protocol } => {
             actions.push(protocol_action(protocol));
@@ -60,10 +87,7 @@ pub(crate) fn entry(
     let app_id = plan.namespace.evidence_id(&plan.kind);
     let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
     actions.push(json!({ "txn": txn }).to_string());
-    let mut text = actions.join("\n");
-    text.push('\n');
-    // A raw value may hold line breaks where JSON allows white space; an action is one line.
-    (text.lines().count() == actions.len()).then(|| text.into_bytes())
+    Some(actions)
 }
 
 /// The namespace's properties after the commit.
@@ -99,18 +123,26 @@ fn stamps(
 }
 
 /// Spark reads operation parameters as a map of strings, so nested values are JSON in a string.
-fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, moment: &Moment) -> Value {
+fn commit_info(
+    plan: &Plan,
+    commit: &PlannedCommit,
+    state: Option<&TableState>,
+    moment: &Moment,
+    data: Option<&Actions>,
+) -> Value {
+    let stamps = data.is_none_or(|data| data.last);
     let migrations: Vec<Value> = commit
         .migrations
         .iter()
+        .filter(|m| !stamps || m.version <= commit.to)
         .map(|m| json!({ "version": m.version, "description": m.description }))
         .collect();
     let mut parameters = json!({
         "namespace": plan.namespace,
         "kind": plan.kind,
-        "how": commit.how,
+        "how": if stamps { json!(commit.how) } else { json!(FILLED) },
         "from": commit.from.to_string(),
-        "to": commit.to.to_string(),
+        "to": if stamps { commit.to.to_string() } else { commit.from.to_string() },
         "migrations": Value::from(migrations).to_string(),
         "release": moment.release,
     });
@@ -119,8 +151,11 @@ fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, 
             map.insert(key.to_owned(), Value::from(value));
         }
     };
-    put("floor", commit.floor.map(|f| f.to_string()));
+    put("floor", commit.floor.filter(|_| stamps).map(|f| f.to_string()));
     put("why", commit.why.clone());
+    let steps =
+        commit.data.as_ref().map(|d| d.steps.iter().map(super::migration::Step::name).collect::<Vec<_>>());
+    put("data", steps.map(|s| s.join(",")));
     let mut info = json!({
         "timestamp": moment.millis,
         "operation": "MIGRATE",
@@ -130,6 +165,17 @@ fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, 
         COMMIT_ID: moment.commit_id,
     });
     let Some(map) = info.as_object_mut() else { return info };
+    if let Some(data) = data.filter(|data| !data.lines.is_empty()) {
+        let counts = &data.counts;
+        let metrics = json!({
+            "numRemovedFiles": counts.files_removed.to_string(),
+            "numAddedFiles": counts.files_added.to_string(),
+            "numUpdatedRows": counts.rows_updated.to_string(),
+            "numCopiedRows": counts.rows_copied.to_string(),
+            "numRemovedBytes": counts.bytes_removed.to_string(),
+        });
+        map.insert("operationMetrics".to_owned(), metrics);
+    }
     if let Some(state) = state {
         map.insert("readVersion".to_owned(), Value::from(state.log_version.get()));
     }

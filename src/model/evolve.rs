@@ -1,11 +1,13 @@
 //! Migration steps applied to what a table really is: its schema JSON and its properties.
 
+mod data;
+
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::features::{self, Duties, Protocol};
 use super::mapping::{MAX_COLUMN_ID, Mapping};
-use super::migration::{AddedColumn, Migration, Step};
+use super::migration::{AddedColumn, Step};
 use super::path::ColumnPath;
 use super::refusal::Refusal;
 use super::schema_edit;
@@ -75,6 +77,38 @@ pub enum Change {
         /// The value before.
         was: String,
     },
+    /// Rows are filled in: files are rewritten.
+    Update {
+        /// The columns and the SQL expressions that they get.
+        set: IndexMap<String, String>,
+        /// The rows: those for which this is true.
+        #[serde(rename = "where")]
+        predicate: String,
+    },
+    /// A column's type is changed: the table's files are rewritten.
+    RetypeColumn {
+        /// Its path.
+        path: String,
+        /// The type before.
+        was: String,
+        /// The new type, in Delta's names.
+        #[serde(rename = "type")]
+        type_text: String,
+    },
+    /// A constraint is added: the rows that are there are read.
+    AddConstraint {
+        /// Its name.
+        name: String,
+        /// What must be true of every row.
+        expression: String,
+    },
+}
+
+impl Change {
+    /// Whether it is more than a note.
+    pub(crate) fn is_effective(&self) -> bool {
+        !matches!(self, Self::LeaveColumn { .. })
+    }
 }
 
 /// A table while steps are applied to it.
@@ -93,6 +127,7 @@ pub(crate) struct Evolution {
     columns: Vec<Field>,
     before: IndexMap<String, String>,
     old_description: Option<String>,
+    partition_columns: Vec<String>,
     rules: NameRules,
 }
 
@@ -179,6 +214,7 @@ impl Evolution {
             columns: state.columns.clone(),
             before: state.metadata.configuration.clone(),
             old_description: state.metadata.description.clone(),
+            partition_columns: state.metadata.partition_columns.clone(),
             rules: NameRules::of(&state.metadata.configuration),
             protocol: state.protocol.clone(),
             duties,
@@ -186,10 +222,10 @@ impl Evolution {
         }
     }
 
-    /// Applies one migration and lists what it really changes on this table.
-    pub(crate) fn apply(&mut self, migration: &Migration) -> Result<Vec<Change>, Refusal> {
+    /// Applies steps of a migration and lists what they really change on this table.
+    pub(crate) fn apply(&mut self, steps: &[Step]) -> Result<Vec<Change>, Refusal> {
         let mut changes = Vec::new();
-        for step in &migration.steps {
+        for step in steps {
             self.step(step, &mut changes)?;
         }
         Ok(changes)
@@ -232,6 +268,19 @@ impl Evolution {
             Step::EnableFeatures(features) => {
                 for feature in features {
                     changes.extend(self.enable(feature)?);
+                }
+            }
+            Step::Update { set, predicate } => {
+                changes.push(self.update(set, predicate)?);
+            }
+            Step::RetypeColumns(retyped) => {
+                for (path, data_type) in retyped {
+                    changes.extend(self.retype(path, data_type)?);
+                }
+            }
+            Step::AddConstraints(constraints) => {
+                for (name, expression) in constraints {
+                    changes.extend(self.add_constraint(name, expression)?);
                 }
             }
             other => return Err(unsupported(other)),

@@ -360,6 +360,65 @@ const READER_FEATURES: [&str; 8] = [
     "variantType",
 ];
 
+/// Features of a table whose files can be read and written by a data step: what delta-rs does with
+/// DataFusion, and those that speak of the log alone, which this program writes itself.
+const REWRITTEN: [&str; 17] = [
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "checkpointProtection",
+    "clustering",
+    "columnMapping",
+    "deletionVectors",
+    "domainMetadata",
+    "generatedColumns",
+    "identityColumns",
+    "inCommitTimestamp",
+    "invariants",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+];
+
+/// Features that readers must know, and that the reader of data steps does.
+const READ: [&str; 6] = [
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+];
+
+/// Features of a table whose files no data step can rewrite.
+pub(crate) fn not_rewritten(protocol: &Protocol) -> Vec<String> {
+    protocol.features().into_iter().filter(|f| !REWRITTEN.contains(f)).map(str::to_owned).collect()
+}
+
+/// Features that the reader of data steps lacks.
+pub(crate) fn not_read(protocol: &Protocol) -> Vec<String> {
+    let features = protocol.reader_features.iter().flatten();
+    features.filter(|f| !READ.contains(&f.as_str())).cloned().collect()
+}
+
+/// Whether the writer of data steps needs to be told of a feature; the others are met by the commit.
+#[cfg(feature = "datafusion")]
+pub(crate) fn is_told_to_writers(feature: &str) -> bool {
+    const COMMIT: [&str; 8] = [
+        "allowColumnDefaults",
+        "checkpointProtection",
+        "clustering",
+        "domainMetadata",
+        "identityColumns",
+        "inCommitTimestamp",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    ];
+    !COMMIT.contains(&feature)
+}
+
 /// Properties that turn a feature on or off, each with the feature; prefixes end with a dot.
 const ENABLING: &[(&str, &str)] = &[
     ("delta.appendOnly", "appendOnly"),

@@ -118,8 +118,26 @@ impl Step {
         }
     }
 
+    /// Whether the step reads or rewrites files; the others change the log only.
+    pub(crate) fn moves_data(&self) -> bool {
+        matches!(self, Self::Update { .. } | Self::RetypeColumns(_) | Self::AddConstraints(_))
+    }
+
+    /// Whether rows are written by commits of their own before the one that stamps.
+    pub(crate) fn fills(&self) -> bool {
+        matches!(self, Self::Update { .. })
+    }
+
+    /// Whether files are rewritten.
+    pub(crate) fn rewrites(&self) -> bool {
+        matches!(self, Self::Update { .. } | Self::RetypeColumns(_))
+    }
+
     /// Whether this build can take the step.
     pub(crate) fn is_supported(&self) -> bool {
+        if self.moves_data() {
+            return cfg!(feature = "datafusion");
+        }
         matches!(
             self,
             Self::EnableFeatures(_)

@@ -4,6 +4,7 @@ pub(crate) mod assess;
 pub(crate) mod checksum;
 #[cfg(feature = "cli")]
 pub(crate) mod consequences;
+pub(crate) mod data;
 pub(crate) mod digest;
 pub(crate) mod entry;
 pub(crate) mod evolve;

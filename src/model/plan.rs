@@ -1,6 +1,7 @@
 //! A kind, a table's state and a target give a plan: data that says what would be committed.
 
 mod repair;
+mod split;
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use super::evolve::{Change, Evolution, NameRules, cannot_enable, unsupported};
 use super::features::{self, Protocol};
 use super::history::{self, How};
 use super::kind::{Kind, Shape};
+use super::migration::Step;
 use super::path::ColumnPath;
 use super::refusal::Refusal;
 use super::state::{Stamps, TableState};
@@ -83,6 +85,8 @@ pub struct Plan {
     pub(crate) mode: Mode,
     pub(crate) commits: Vec<PlannedCommit>,
     pub(crate) warnings: Vec<String>,
+    /// What data steps will read and write, where that was looked up.
+    pub(crate) rewrite: Option<Rewrite>,
     /// The names of the table's columns before.
     pub(crate) columns: Vec<String>,
 }
@@ -109,6 +113,31 @@ pub(crate) struct PlannedCommit {
     pub(crate) why: Option<String>,
     pub(crate) migrations: Vec<PlannedMigration>,
     pub(crate) content: Content,
+    /// What is to be done with the table's files before the commit may stamp.
+    pub(crate) data: Option<DataWork>,
+}
+
+/// The data steps of one commit.
+#[derive(Debug, Clone)]
+pub(crate) struct DataWork {
+    /// The version of the migration that they begin with.
+    pub(crate) version: SchemaVersion,
+    pub(crate) description: String,
+    /// In the order in which they are done.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What a rewrite will read and write, at most: taken from the files' entries in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Rewrite {
+    /// Files that may hold rows to change.
+    pub files: u64,
+    /// Their rows; none where a file has no statistics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// One migration of a commit and what it changes on this table.
@@ -135,6 +164,13 @@ pub(crate) struct Evolved {
     pub(crate) properties: IndexMap<String, Option<String>>,
     /// Where it changes.
     pub(crate) protocol: Option<Protocol>,
+}
+
+impl From<super::data::Counts> for Rewrite {
+    fn from(counts: super::data::Counts) -> Self {
+        let rows = counts.rows_updated.saturating_add(counts.rows_copied);
+        Self { files: counts.files_removed, rows: Some(rows), bytes: counts.bytes_removed }
+    }
 }
 
 impl Evolved {
@@ -181,6 +217,16 @@ impl Plan {
         self.commits.is_empty()
     }
 
+    /// What data steps will read and rewrite; none where there are none.
+    pub fn rewrite(&self) -> Option<Rewrite> {
+        self.rewrite
+    }
+
+    /// Whether files are read or rewritten.
+    pub(crate) fn moves_data(&self) -> bool {
+        self.commits.iter().any(|c| c.data.is_some())
+    }
+
     /// What it changes on a table that exists, in the order in which it is done. A creation has no
     /// changes: the table is born with its newest shape.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
@@ -216,6 +262,7 @@ impl Plan {
             mode: Mode::NoChange,
             commits: Vec::new(),
             warnings: Vec::new(),
+            rewrite: None,
             columns: state.iter().flat_map(|s| &s.columns).map(|c| c.name.clone()).collect(),
         }
     }
@@ -257,28 +304,12 @@ pub(crate) fn plan(
     }
     check_gate(state)?;
     check_steps(kind, from, plan.to)?;
-    let mut evolution = Evolution::of(state);
-    let mut migrations = Vec::new();
-    for (version, migration) in kind.between(from, plan.to) {
-        let changes = evolution.apply(migration)?;
-        let description = migration.description().to_owned();
-        migrations.push(PlannedMigration { version, description, changes });
-    }
     let floor = Floor::at(namespace, kind, state, plan.to);
-    plan.mode = Mode::MetadataOnly;
+    plan.commits = split::commits(namespace, kind, state, (from, plan.to), how)?;
+    plan.mode = if plan.moves_data() { Mode::Rewrite } else { Mode::MetadataOnly };
     plan.chain = ChainDigest::of(kind, plan.to);
+    let migrations: Vec<&PlannedMigration> = plan.commits.iter().flat_map(|c| &c.migrations).collect();
     plan.warnings = warnings(kind, from, how, &floor, &migrations, state);
-    plan.commits = vec![PlannedCommit {
-        how,
-        from,
-        to: plan.to,
-        floor: floor.stamp,
-        floor_changes: floor.changes,
-        digest: Some(plan.chain.clone()),
-        why: None,
-        migrations,
-        content: Evolved::content(evolution, state),
-    }];
     check_history(namespace, state)?;
     Ok(plan)
 }
@@ -358,7 +389,7 @@ fn warnings(
     from: SchemaVersion,
     how: How,
     floor: &Floor,
-    migrations: &[PlannedMigration],
+    migrations: &[&PlannedMigration],
     state: &TableState,
 ) -> Vec<String> {
     let mut out = Vec::new();
@@ -472,6 +503,7 @@ fn create(
         why: None,
         migrations: Vec::new(),
         content: Content::Create { shape: Box::new(shape), protocol },
+        data: None,
     }];
     Ok(plan)
 }

@@ -124,6 +124,14 @@ fn change_line(change: &Change) -> (char, String) {
         Change::TableDescription { description } => {
             ('~', format!("table description: {}", quoted(description)))
         }
+        Change::Update { set, predicate } => {
+            let set: Vec<String> = set.iter().map(|(column, sql)| format!("{column} = {sql}")).collect();
+            ('~', format!("rows where {predicate}: {}", set.join(", ")))
+        }
+        Change::RetypeColumn { path, was, type_text } => {
+            ('~', format!("{path} becomes {type_text} (was {was})"))
+        }
+        Change::AddConstraint { name, expression } => ('+', format!("constraint {name}: {expression}")),
         Change::SetProperty { key, value, was: None } => ('+', format!("property {key} = {}", quoted(value))),
         Change::SetProperty { key, value, was: Some(was) } => {
             ('~', format!("property {key} = {} (was {})", quoted(value), quoted(was)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::assess::Assessment;
-use super::plan::{Mode, Plan};
+use super::plan::{Mode, Plan, Rewrite};
 use super::text;
 use super::version::{LogVersion, MinVersion, SchemaVersion};
 use crate::error::Error;
@@ -102,6 +102,9 @@ pub struct TableReport {
     pub attempts: u32,
     /// What the work costs.
     pub mode: Mode,
+    /// What data steps will read and rewrite, or what they did; none where the log only is changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// How the table stands to its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assessment: Option<Assessment>,
@@ -188,20 +191,16 @@ impl TableReport {
             outcome,
             from: Some(plan.from),
             to: Some(plan.to),
-            floor: plan.commits.iter().filter(|c| c.floor_changes).find_map(|c| c.floor),
-            min_version: plan.commits.iter().find_map(|c| c.floor).or(plan.floor),
+            floor: plan.commits.iter().rev().filter(|c| c.floor_changes).find_map(|c| c.floor),
+            min_version: plan.commits.iter().rev().find_map(|c| c.floor).or(plan.floor),
             newest: Some(newest),
             log_version: plan.log_version(),
             commits: 0,
             attempts: 0,
             mode: plan.mode,
+            rewrite: plan.rewrite,
             assessment: Some(plan.assessment.clone()),
-            migrations: plan
-                .commits
-                .iter()
-                .flat_map(|c| &c.migrations)
-                .map(|m| MigrationReport { version: m.version, description: m.description.clone() })
-                .collect(),
+            migrations: migrations(plan),
             warnings: plan.warnings.clone(),
             elapsed_ms: 0,
             error: None,
@@ -238,6 +237,7 @@ impl TableReport {
             commits: 0,
             attempts: 0,
             mode: Mode::NoChange,
+            rewrite: None,
             assessment: None,
             migrations: Vec::new(),
             warnings: Vec::new(),
@@ -257,6 +257,15 @@ impl TableReport {
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self
     }
+}
+
+/// Each migration once: one with a data step is a part of several commits.
+fn migrations(plan: &Plan) -> Vec<MigrationReport> {
+    let all = plan.commits.iter().flat_map(|c| &c.migrations);
+    let mut out: Vec<MigrationReport> =
+        all.map(|m| MigrationReport { version: m.version, description: m.description.clone() }).collect();
+    out.dedup_by_key(|m| m.version);
+    out
 }
 
 impl fmt::Display for TableReport {

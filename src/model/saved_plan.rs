@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::assess::Assessment;
-use super::plan::{Mode, Plan, PlannedCommit, Target};
+use super::migration::Step;
+use super::plan::{Mode, Plan, PlannedCommit, Rewrite, Target};
 use super::refusal::Refusal;
 use super::report::BatchReport;
 use super::text;
@@ -91,6 +92,9 @@ pub struct SavedPlan {
     /// Changes with the table's id, protocol, schema and configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
+    /// What data steps would read and rewrite, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rewrite: Option<Rewrite>,
     /// What would be committed.
     #[serde(default)]
     commits: Value,
@@ -113,6 +117,7 @@ impl SavedPlan {
             log_version: base.map(|b| b.log_version),
             table_id: base.map(|b| b.table_id.clone()),
             fingerprint: base.map(|b| b.fingerprint.clone()),
+            rewrite: plan.rewrite,
             commits: plan.commits.iter().map(commit_json).collect(),
             warnings: plan.warnings.clone(),
         }
@@ -169,7 +174,7 @@ impl SavedPlan {
 
 /// A commit for people and programs that read a plan.
 pub(crate) fn commit_json(commit: &PlannedCommit) -> Value {
-    let PlannedCommit { how, from, to, floor, floor_changes, digest: _, why, migrations, content: _ } =
+    let PlannedCommit { how, from, to, floor, floor_changes, digest: _, why, migrations, content: _, data } =
         commit;
     let mut out = json!({ "how": how, "from": from, "to": to, "migrations": migrations });
     if let Some(map) = out.as_object_mut() {
@@ -178,6 +183,9 @@ pub(crate) fn commit_json(commit: &PlannedCommit) -> Value {
         }
         if let Some(why) = why {
             map.insert("why".to_owned(), json!(why));
+        }
+        if let Some(data) = data {
+            map.insert("data".to_owned(), data.steps.iter().map(Step::name).collect());
         }
     }
     out

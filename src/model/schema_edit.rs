@@ -30,6 +30,13 @@ pub(crate) fn set_comment(schema: &str, path: &ColumnPath, comment: &str) -> Opt
     }
 }
 
+/// Gives the field, array element, map key or map value at `path` another type.
+pub(crate) fn set_type(schema: &str, path: &ColumnPath, type_json: &str) -> Option<String> {
+    let old = type_at(schema, path.segments())?;
+    let end = end_of(schema, old);
+    Some(splice(schema, end - old.len(), end, type_json))
+}
+
 /// Lets the field, array element or map value at `path` be null.
 pub(crate) fn set_nullable(schema: &str, path: &ColumnPath) -> Option<String> {
     if let Some(field) = field_at(schema, path.segments()) {

@@ -17,7 +17,7 @@ fn made(state: Option<&TableState>) -> Vec<Value> {
         table_id: "t".into(),
         release: "r".into(),
     };
-    let bytes = entry(&plan, &plan.commits[0], state, &moment).unwrap();
+    let bytes = entry(&plan, &plan.commits[0], state, &moment, None).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.ends_with('\n'));
     text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()

@@ -194,6 +194,7 @@ fn stamp_at(
         why: why.map(str::to_owned),
         migrations: Vec::new(),
         content: unchanged(state),
+        data: None,
     };
     Ok(of_one(plan, state, commit, warnings))
 }
@@ -246,6 +247,7 @@ fn lower_floor(
         why: Some(why.to_owned()),
         migrations: Vec::new(),
         content: unchanged(state),
+        data: None,
     };
     Ok(of_one(Plan::new(namespace, kind, Some(state), assessment), state, commit, warnings))
 }
@@ -323,6 +325,7 @@ fn readd(
         why: Some(why.to_owned()),
         migrations: vec![PlannedMigration { version, description, changes }],
         content: Evolved::content(evolution, state),
+        data: None,
     };
     Ok(of_one(Plan::new(namespace, kind, Some(state), assessment), state, commit, warnings))
 }

@@ -35,7 +35,7 @@ fn moment() -> Moment {
 }
 
 fn lines(plan: &Plan, state: Option<&TableState>) -> String {
-    String::from_utf8(entry(plan, &plan.commits[0], state, &moment()).unwrap()).unwrap()
+    String::from_utf8(entry(plan, &plan.commits[0], state, &moment(), None).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,0 +1,310 @@
+//! What only the rows can refuse, looked at before anything is written: rows that would match for ever,
+//! values that do not cast, rows that break a constraint.
+
+use std::collections::HashMap;
+
+use deltalake::arrow::array::AsArray as _;
+use deltalake::arrow::datatypes::Int64Type;
+use deltalake::arrow::util::display::array_value_to_string;
+use deltalake::datafusion::common::Column;
+use deltalake::datafusion::functions_aggregate::expr_fn::count;
+use deltalake::datafusion::logical_expr::{Expr, lit, try_cast};
+use deltalake::datafusion::prelude::{DataFrame, SessionContext};
+
+use super::active::{ActiveFile, percent_decoded};
+use super::portion::{cast_column, filled, null_column, rows, unqualified, wrong};
+use super::stage::stage;
+use super::{failed, sql};
+use crate::delta::location::Location;
+use crate::error::{Error, ErrorCode, Stage};
+use crate::model::data::Values;
+use crate::model::evolve::Change;
+use crate::model::features::Protocol;
+use crate::model::path::ColumnPath;
+use crate::model::plan::{Content, Plan, PlannedCommit, Rewrite};
+use crate::model::state::TableState;
+use crate::model::text;
+use crate::model::types::{Field, parse_type};
+
+/// The column that says which file a row is from.
+const FILE: &str = "__delta_migrate_file";
+
+/// Files that a message names.
+const MOST_FILES: usize = 5;
+
+/// Values that a message shows, where that was asked for.
+const MOST_VALUES: usize = 5;
+
+/// Looks at every row that the plan's data steps speak of, as it will be when each step's turn comes.
+/// Gives whether all of them could be looked at: a later one may need what an earlier one leaves.
+pub(super) async fn before_anything(
+    location: &Location,
+    plan: &Plan,
+    state: &TableState,
+    files: &[ActiveFile],
+    values: Values,
+) -> Result<bool, Error> {
+    let mut commits = plan.commits.as_slice();
+    let (mut schema_text, mut protocol) = (state.metadata.schema_text.as_str(), &state.protocol);
+    // What lands before the first data step is nothing but the log's.
+    if let Some((first, rest)) = commits.split_first().filter(|(first, _)| first.data.is_none()) {
+        if let Content::Evolve(evolved) = &first.content {
+            schema_text = &evolved.schema_text;
+            protocol = evolved.protocol.as_ref().unwrap_or(protocol);
+        }
+        commits = rest;
+    }
+    let changes = commits.iter().flat_map(|c| &c.migrations).flat_map(|m| &m.changes);
+    let changes: Vec<Change> = changes.cloned().collect();
+    let files: Vec<&ActiveFile> = files.iter().collect();
+    look(location, state, (schema_text, protocol), &files, &changes, values).await
+}
+
+/// The same for one commit and some files, as the table is now.
+pub(super) async fn of_files(
+    location: &Location,
+    planned: &PlannedCommit,
+    state: &TableState,
+    files: &[&ActiveFile],
+    values: Values,
+) -> Result<(), Error> {
+    let changes: Vec<Change> = planned.migrations.iter().flat_map(|m| &m.changes).cloned().collect();
+    let mut protocol = &state.protocol;
+    if let Content::Evolve(evolved) = &planned.content {
+        protocol = evolved.protocol.as_ref().unwrap_or(protocol);
+    }
+    let schema = (state.metadata.schema_text.as_str(), protocol);
+    if look(location, state, schema, files, &changes, values).await? {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::DataStep,
+        Stage::Plan,
+        format!("migration {}: its rows can't be looked at beforehand", planned.to),
+    )
+    .with_hint("put the data step into a migration of its own; nothing was written for it"))
+}
+
+async fn look(
+    location: &Location,
+    state: &TableState,
+    (schema_text, protocol): (&str, &Protocol),
+    files: &[&ActiveFile],
+    changes: &[Change],
+    values: Values,
+) -> Result<bool, Error> {
+    let staged = stage(location, state, protocol, schema_text, files).await?;
+    let session = sql::session();
+    let mut all = rows(&session, &staged, Some(FILE)).await?;
+    for change in changes {
+        match change {
+            Change::Update { set, predicate } => {
+                let after = filled(&session, only(&session, all.clone(), predicate)?, set, predicate)?;
+                let left = only(&session, after, predicate)?;
+                let found = count_by_file(left, location).await?;
+                if found.rows > 0 {
+                    return Err(Error::new(
+                        ErrorCode::DataStep,
+                        Stage::Plan,
+                        format!(
+                            "{} for which `{}` would still be true after they are set, in {}",
+                            text::count(found.rows, "row"),
+                            text::shorten(predicate, 100),
+                            found.files()
+                        ),
+                    )
+                    .with_hint(
+                        "the step would never come to an end: give those rows a value too (COALESCE), or leave them \
+                         out with `where`; nothing was written for it",
+                    ));
+                }
+                all = filled(&session, all, set, predicate)?;
+            }
+            Change::RetypeColumn { path, type_text, .. } => {
+                all = retyped(&session, all, location, path, type_text, values).await?;
+            }
+            Change::AddConstraint { name, expression } => {
+                holds(&session, all.clone(), location, name, expression, values).await?;
+            }
+            Change::AddColumn { path, type_text, .. } => {
+                let path: ColumnPath = path.parse().map_err(|_| wrong(path, "it is no path"))?;
+                if !path.parent().is_empty() {
+                    return Ok(false);
+                }
+                let target = parse_type(type_text).map_err(|e| wrong(path.name(), &e.found))?;
+                let schema = sql::schema_of(&[Field::nullable(path.name(), target)])
+                    .map_err(|e| wrong(path.name(), &e))?;
+                all = null_column(all, path.name(), schema.field(0).data_type())?;
+            }
+            // Metadata that no row and no expression sees.
+            Change::LeaveColumn { .. }
+            | Change::Comment { .. }
+            | Change::RelaxNullability { .. }
+            | Change::TableDescription { .. }
+            | Change::SetProperty { .. }
+            | Change::UnsetProperty { .. }
+            | Change::EnableFeature { .. } => {}
+            #[allow(unreachable_patterns)]
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn only(session: &SessionContext, rows: DataFrame, predicate: &str) -> Result<DataFrame, Error> {
+    let schema = unqualified(&rows)?;
+    let condition = sql::condition(session, &schema, predicate).map_err(|e| wrong("`update.where`", &e))?;
+    rows.filter(condition).map_err(|e| failed("the condition can't be used", e))
+}
+
+/// A column with its new type, if every value has one there.
+async fn retyped(
+    session: &SessionContext,
+    rows: DataFrame,
+    location: &Location,
+    path: &str,
+    type_text: &str,
+    values: Values,
+) -> Result<DataFrame, Error> {
+    let path: ColumnPath = path.parse().map_err(|_| wrong(path, "it is no path"))?;
+    let [top] = path.segments() else {
+        return Err(wrong(
+            &path.to_string(),
+            "only columns at the top level can be retyped; retype the whole column, or add a new one and fill it",
+        ));
+    };
+    let target = parse_type(type_text).map_err(|e| wrong(top, &e.found))?;
+    let schema = sql::schema_of(&[Field::nullable(top.as_str(), target)]).map_err(|e| wrong(top, &e))?;
+    let target = schema.field(0).data_type().clone();
+    let column = Expr::Column(Column::from_name(top.clone()));
+    let lost = column.clone().is_not_null().and(try_cast(column.clone(), target.clone()).is_null());
+    let lost = rows.clone().filter(lost).map_err(|e| failed("the column can't be given its new type", e))?;
+    let found = count_by_file(lost.clone(), location).await?;
+    if found.rows > 0 {
+        let shown = shown(lost, std::slice::from_ref(top), values).await?;
+        return Err(Error::new(
+            ErrorCode::DataStep,
+            Stage::Plan,
+            format!(
+                "{} of `{top}` can't be cast to {type_text}, in {}{shown}",
+                text::count(found.rows, "value"),
+                found.files()
+            ),
+        )
+        .with_hint(
+            "set those values right first (with an `update` before it, or by hand), or add a new column and fill it; \
+             nothing was written for this step",
+        ));
+    }
+    let _ = session;
+    cast_column(rows, top, &target)
+}
+
+async fn holds(
+    session: &SessionContext,
+    rows: DataFrame,
+    location: &Location,
+    name: &str,
+    expression: &str,
+    values: Values,
+) -> Result<(), Error> {
+    let schema = unqualified(&rows)?;
+    let condition = sql::condition(session, &schema, expression)
+        .map_err(|e| wrong(&format!("constraint `{name}`"), &e))?;
+    let columns: Vec<String> =
+        condition.column_refs().into_iter().map(|column| column.name.clone()).collect();
+    // What is neither true nor false breaks a constraint as well.
+    let broken = rows
+        .filter(condition.is_not_true())
+        .map_err(|e| failed(&format!("constraint `{name}` can't be used"), e))?;
+    let found = count_by_file(broken.clone(), location).await?;
+    if found.rows == 0 {
+        return Ok(());
+    }
+    let shown = shown(broken, &columns, values).await?;
+    Err(Error::new(
+        ErrorCode::DataStep,
+        Stage::Plan,
+        format!(
+            "constraint `{name}` ({}) is not true of {}, in {}{shown}",
+            text::shorten(expression, 100),
+            text::count(found.rows, "row"),
+            found.files()
+        ),
+    )
+    .with_hint(
+        "mend those rows first (an `update` step before it, or by hand), or change the constraint; nothing was written \
+         for this step",
+    ))
+}
+
+/// Rows that were found, and where.
+struct Found {
+    rows: usize,
+    /// Each file with its number of rows, the most first.
+    by_file: Vec<(String, usize)>,
+}
+
+impl Found {
+    fn files(&self) -> String {
+        let named: Vec<String> =
+            self.by_file.iter().take(MOST_FILES).map(|(file, n)| format!("`{file}` ({n})")).collect();
+        let more = self.by_file.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {}", text::count(more, "more file")) } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    }
+}
+
+async fn count_by_file(rows: DataFrame, location: &Location) -> Result<Found, Error> {
+    let wrong = |e| failed("rows could not be counted", e);
+    let file = Expr::Column(Column::from_name(FILE));
+    let counted = rows.aggregate(vec![file], vec![count(lit(1_i64)).alias("n")]).map_err(wrong)?;
+    let counted = counted.collect().await.map_err(wrong)?;
+    let mut by_file: HashMap<String, usize> = HashMap::new();
+    let root = location.log_store().root_url().as_str().trim_end_matches('/').to_owned();
+    for batch in &counted {
+        let numbers = batch.column(1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let path = array_value_to_string(batch.column(0), row)
+                .map_err(|e| failed("rows could not be counted", e))?;
+            let path = path.strip_prefix(&root).map_or(path.as_str(), |p| p.trim_start_matches('/'));
+            let number = usize::try_from(numbers.value(row)).unwrap_or(usize::MAX);
+            *by_file.entry(percent_decoded(path)).or_default() += number;
+        }
+    }
+    let mut by_file: Vec<(String, usize)> = by_file.into_iter().collect();
+    by_file.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(Found { rows: by_file.iter().map(|(_, n)| n).sum(), by_file })
+}
+
+/// A few of the values, only where somebody asked for them.
+async fn shown(rows: DataFrame, columns: &[String], values: Values) -> Result<String, Error> {
+    if values == Values::Hidden || columns.is_empty() {
+        return Ok(String::new());
+    }
+    let wrong = |e| failed("values could not be read", e);
+    let mut names = columns.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    let select = names.iter().map(|c| Expr::Column(Column::from_name(c.clone())));
+    let batches = rows.select(select.collect::<Vec<_>>()).and_then(|r| r.limit(0, Some(MOST_VALUES)));
+    let batches = batches.map_err(wrong)?.collect().await.map_err(wrong)?;
+    let mut out = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = names.iter().zip(batch.columns()).map(|(name, column)| {
+                let cell = array_value_to_string(column, row).unwrap_or_default();
+                format!("{name} = {}", text::shorten(&cell, 40))
+            });
+            out.push(cells.collect::<Vec<_>>().join(", "));
+        }
+    }
+    Ok(format!(": {}", out.join("; ")))
+}
+
+/// Files, rows and bytes that the data steps may read.
+pub(super) fn estimate(plan: &Plan, files: &[ActiveFile]) -> Rewrite {
+    let _ = plan;
+    let rows = files.iter().map(|f| f.rows).sum::<Option<u64>>();
+    Rewrite { files: files.len() as u64, rows, bytes: files.iter().map(|f| f.bytes).sum() }
+}

@@ -1,0 +1,42 @@
+//! What data steps did with a table's files, as far as a commit and a report say it.
+
+/// The files' part of a commit.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Actions {
+    /// Actions, one line each.
+    pub(crate) lines: Vec<String>,
+    /// Whether nothing is left to do for the step: the commit may stamp.
+    pub(crate) last: bool,
+    pub(crate) counts: Counts,
+}
+
+/// What was done with files and rows.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) files_removed: u64,
+    pub(crate) files_added: u64,
+    pub(crate) rows_updated: u64,
+    pub(crate) rows_copied: u64,
+    pub(crate) bytes_removed: u64,
+}
+
+impl Counts {
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { files_removed, files_added, rows_updated, rows_copied, bytes_removed } = other;
+        self.files_removed += files_removed;
+        self.files_added += files_added;
+        self.rows_updated += rows_updated;
+        self.rows_copied += rows_copied;
+        self.bytes_removed += bytes_removed;
+    }
+}
+
+/// Whether messages may show values out of the table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Values {
+    #[default]
+    Hidden,
+    #[cfg(feature = "cli")]
+    Shown,
+}
