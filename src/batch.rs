@@ -3,6 +3,7 @@
 mod job;
 mod stop;
 mod tasks;
+pub(crate) mod watch;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) use job::stamped_kind_of;
 pub(crate) use job::{Job, Opening};
 pub use stop::Stop;
 use tasks::{Kinds, Task, Tasks};
+pub use watch::Went;
 
 /// Brings every table of several sources up to date, and goes on where one fails.
 ///
@@ -86,6 +88,9 @@ pub trait Observer: Send + Sync {
 
     /// A table's last word; each table has one.
     fn finished(&self, _report: &TableReport) {}
+
+    /// A data step came further.
+    fn went_through(&self, _uri: &str, _went: Went) {}
 
     /// The work on a table ended, and it will be worked on once more, or has had its last word.
     fn ended(&self, _uri: &str) {}
@@ -291,7 +296,9 @@ impl Batch {
             }
         };
         // A dependency's panic is one table's failure, not the end of the run.
-        let worked = std::panic::AssertUnwindSafe(worked).catch_unwind().await;
+        let watch =
+            watch::Watch { uri: task.uri.clone(), stop: self.stop.clone(), observer: self.observer.clone() };
+        let worked = watch.over(std::panic::AssertUnwindSafe(worked).catch_unwind()).await;
         let report = worked.unwrap_or_else(|_| TableReport::of_error(&task.uri, kind, newest, &panicked()));
         tasks::compare_with_catalog(report.took(began.elapsed()), found)
     }

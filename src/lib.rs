@@ -304,7 +304,9 @@ mod migrator;
 mod model;
 mod retry;
 
-pub use batch::{Batch, Observer, Stop};
+pub use batch::{Batch, Observer, Stop, Went};
+#[cfg(feature = "datafusion")]
+pub use delta::data::function::{StepContext, StepError};
 pub use delta::doctor::{Check, CheckOutcome, Diagnosis, diagnose};
 pub use delta::history::{HistoryReport, LoggedMigration};
 pub use delta::location::Location;
@@ -319,7 +321,7 @@ pub use model::assess::{Assessment, Difference, FoundKind};
 pub use model::evolve::Change;
 pub use model::kind::{Adopt, Kind, KindBuilder};
 pub use model::migration::{Migration, MigrationBuilder};
-pub use model::plan::{Mode, Plan, Repair, Target};
+pub use model::plan::{Mode, Plan, Repair, Rewrite, Target};
 pub use model::report::{
     BatchReport, ErrorReport, MigrationReport, Outcome, SourceReport, Summary, TableReport,
 };

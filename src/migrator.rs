@@ -86,6 +86,8 @@ pub struct Migrator {
     moments: Arc<dyn Moments>,
     /// Whether refusals may show values out of rows.
     values: Values,
+    /// Whether functions are run twice, as a crash might.
+    twice: bool,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
 }
@@ -177,6 +179,12 @@ impl Migrator {
             plan.rewrite = Some(estimate.map_err(|e| e.with_table(location.uri()))?);
         }
         Ok(plan)
+    }
+
+    /// The same migrator, which rewrites files, and runs each function of a migration twice.
+    pub(crate) fn as_a_test(mut self) -> Self {
+        (self.policy, self.twice) = (StartupPolicy::ApplyAll, true);
+        self
     }
 
     /// How many times a table that is ahead was warned of.

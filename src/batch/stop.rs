@@ -54,7 +54,7 @@ impl Stop {
     }
 
     /// Comes when the run is to end.
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         let mut waiting = std::pin::pin!(self.0.waiting.notified());
         // Registered before the look, so that no call in between is missed.
         waiting.as_mut().enable();

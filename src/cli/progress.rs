@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{SecondsFormat, Utc};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::batch::Observer;
+use crate::batch::{Observer, Went};
 use crate::model::report::{BatchReport, Event, TableReport};
 use crate::model::text;
 
@@ -39,7 +39,14 @@ struct Seen {
     finished: u64,
     /// By outcome.
     counts: BTreeMap<&'static str, u64>,
-    running: BTreeMap<String, Instant>,
+    running: BTreeMap<String, Running>,
+    /// Whether a table tells how far it is.
+    tells: bool,
+}
+
+struct Running {
+    since: Instant,
+    went: Option<Went>,
 }
 
 impl Progress {
@@ -63,12 +70,12 @@ impl Progress {
         let mut next = Instant::now() + LINE_EVERY;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let (found, finished, counts, slowest) = {
+            let (found, finished, counts, slowest, tells) = {
                 let seen = self.seen();
-                (seen.found, seen.finished, seen.counts(), seen.slowest(Instant::now()))
+                (seen.found, seen.finished, seen.counts(), seen.slowest(Instant::now()), seen.tells)
             };
-            // One table alone needs no bar.
-            if is_terminal && found > 1 && self.bar.is_hidden() {
+            // One table alone needs no bar, unless its files are gone through.
+            if is_terminal && (found > 1 || tells) && self.bar.is_hidden() {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }
             if !is_terminal && Instant::now() >= next {
@@ -117,7 +124,15 @@ impl Observer for Progress {
     }
 
     fn started(&self, uri: &str) {
-        self.seen().running.insert(uri.to_owned(), Instant::now());
+        self.seen().running.insert(uri.to_owned(), Running { since: Instant::now(), went: None });
+    }
+
+    fn went_through(&self, uri: &str, went: Went) {
+        let mut seen = self.seen();
+        seen.tells = true;
+        if let Some(running) = seen.running.get_mut(uri) {
+            running.went = Some(went);
+        }
     }
 
     fn finished(&self, report: &TableReport) {
@@ -143,16 +158,31 @@ impl Seen {
     /// The tables that take longest: `slowest: /lake/a (12 s)`; empty where none takes long.
     fn slowest(&self, now: Instant) -> String {
         let running = self.running.iter();
-        let mut slow: Vec<(Duration, &String)> = running
-            .map(|(uri, since)| (now.saturating_duration_since(*since), uri))
-            .filter(|(took, _)| *took >= SLOW)
+        let mut slow: Vec<(Duration, &String, Option<Went>)> = running
+            .map(|(uri, running)| (now.saturating_duration_since(running.since), uri, running.went))
+            .filter(|(took, _, _)| *took >= SLOW)
             .collect();
-        slow.sort_by(|a, b| b.cmp(a));
-        let slow = slow.iter().take(2);
-        let named: Vec<String> =
-            slow.map(|(took, uri)| format!("{} ({} s)", text::clean(uri), took.as_secs())).collect();
+        slow.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        let named: Vec<String> = slow
+            .iter()
+            .take(2)
+            .map(|(took, uri, went)| {
+                let went = went.map(far).unwrap_or_default();
+                format!("{} ({} s{went})", text::clean(uri), took.as_secs())
+            })
+            .collect();
         if named.is_empty() { String::new() } else { format!("slowest: {}", named.join(", ")) }
     }
+}
+
+/// How far a data step is: `, 40 of 100 files, 1.2 of 3.0 GB, 4000000 rows written`.
+fn far(went: Went) -> String {
+    let Went { files, of_files, bytes, of_bytes, rows } = went;
+    format!(
+        ", {files} of {of_files} files, {} of {}, {rows} rows written",
+        HumanBytes(bytes),
+        HumanBytes(of_bytes)
+    )
 }
 
 /// The sources that did not give everything, for people.

@@ -93,7 +93,7 @@ impl Documents<'_> {
         if folder.exists() {
             files::copy(&folder, &table.folder)?;
         }
-        let migrator = Migrator::builder(self.namespace.clone()).kind(kind.clone()).build()?;
+        let migrator = Migrator::builder(self.namespace.clone()).kind(kind.clone()).build()?.as_a_test();
         let done = migrator.apply_saved(saved, &table.location()?).await;
         let carried = |report: &TableReport| report.commits == 1 && report.to == Some(saved.to);
         let (is_fine, wanted) = match ends {

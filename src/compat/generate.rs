@@ -12,7 +12,7 @@ use super::said::Said;
 use super::table::{Table, drop_stamps};
 use super::{Options, files, lock, unreadable};
 use crate::error::Error;
-use crate::migrator::{IfMissing, Migrator};
+use crate::migrator::{IfMissing, Migrator, StartupPolicy};
 use crate::model::kind::{Adopt, Kind};
 use crate::model::lockfile::LOCK_FILE;
 use crate::model::plan::{Repair, Target};
@@ -88,7 +88,7 @@ pub(super) struct Maker<'a> {
 
 impl Maker<'_> {
     fn builder(&self) -> crate::migrator::MigratorBuilder {
-        Migrator::builder(self.namespace.clone()).release(self.release)
+        Migrator::builder(self.namespace.clone()).release(self.release).policy(StartupPolicy::ApplyAll)
     }
 
     /// A release that knows the kind up to `known`.

@@ -161,7 +161,8 @@ impl<'a> Said<'a> {
     async fn history(&self, kinds: &[Kind]) -> Result<String, Error> {
         let mut lines = String::new();
         for (kind, table) in self.of(kinds).filter(|(_, t)| t.folder.exists()) {
-            let migrator = Migrator::builder(self.maker.namespace.clone()).kind(kind.clone()).build()?;
+            let migrator =
+                Migrator::builder(self.maker.namespace.clone()).kind(kind.clone()).build()?.as_a_test();
             let history = migrator.history(&table.location()?).await?;
             lines += &line(&WithCommand { command: "history", history });
         }

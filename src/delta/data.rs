@@ -7,6 +7,7 @@
 
 mod active;
 mod check;
+pub(crate) mod function;
 mod portion;
 pub(crate) mod sql;
 mod stage;
@@ -16,8 +17,9 @@ use std::collections::HashSet;
 use self::active::{Active, ActiveFile, Key};
 use self::portion::Portion;
 use super::location::Location;
+use crate::batch::watch::{self, Went};
 use crate::error::{Error, ErrorCode, Stage};
-use crate::model::data::{Actions, Counts, Values};
+use crate::model::data::{Actions, Counts, Next, Values};
 use crate::model::migration::Step;
 use crate::model::plan::{DataWork, Plan, PlannedCommit, Rewrite};
 use crate::model::state::TableState;
@@ -47,6 +49,11 @@ pub(crate) struct Work {
     /// How often something new turned up after everything had been gone through.
     rounds: u32,
     counts: Counts,
+    /// The functions of the migration that were run.
+    ran: HashSet<String>,
+    notes: Vec<String>,
+    /// How often each is run.
+    times: usize,
 }
 
 impl Work {
@@ -77,7 +84,16 @@ impl Work {
             pending: Vec::new(),
             rounds: 0,
             counts: Counts::default(),
+            ran: HashSet::new(),
+            notes: Vec::new(),
+            times: 1,
         })
+    }
+
+    /// Runs each function twice, as a crash might.
+    pub(crate) fn twice(mut self) -> Self {
+        self.times = 2;
+        self
     }
 
     /// How often others added files after all had been gone through.
@@ -94,17 +110,22 @@ impl Work {
     pub(crate) async fn next(
         &mut self,
         location: &Location,
+        plan: &Plan,
         planned: &PlannedCommit,
         data: &DataWork,
         state: &TableState,
-    ) -> Result<Actions, Error> {
+    ) -> Result<Next, Error> {
         if self.version != Some(data.version) {
             (self.version, self.rounds) = (Some(data.version), 0);
             self.clean.clear();
             self.pending.clear();
+            self.ran.clear();
             if !self.all_looked_at {
                 self.looked_at.clear();
             }
+        }
+        if self.functions(location, plan, data).await? {
+            return Ok(Next::Again);
         }
         let files = self.active.files_at(state.log_version).await?;
         let there: HashSet<&Key> = files.iter().map(|f| &f.key).collect();
@@ -125,10 +146,22 @@ impl Work {
         }
         let whole = data.steps.iter().any(|s| matches!(s, Step::RetypeColumns(_)));
         let most = if stage::has_change_data(state) { MOST_WITH_CHANGE_DATA } else { MOST_IN_A_COMMIT };
+        let mut went = Went {
+            of_files: todo.len() as u64,
+            of_bytes: todo.iter().map(|f| f.bytes).sum(),
+            ..Went::default()
+        };
         while !todo.is_empty() {
+            if watch::stop().is_some_and(|stop| stop.is_asked()) {
+                // What was done is not lost: it lands, and the next run goes on behind it.
+                if !whole && !self.pending.is_empty() {
+                    return Ok(Next::Commit(self.actions(false)));
+                }
+                return Err(interrupted(todo.len()));
+            }
             let waiting: u64 = self.pending.iter().map(|p| p.counts.bytes_removed).sum();
             if !whole && waiting >= MOST_IN_A_COMMIT {
-                return Ok(self.actions(false));
+                return Ok(Next::Commit(self.actions(false)));
             }
             let group = group(&mut todo, most);
             let done = portion::run(location, data, state, &group).await?;
@@ -142,11 +175,44 @@ impl Work {
                 bytes = done.counts.bytes_removed,
                 "went through files"
             );
+            went.files += group.len() as u64;
+            went.bytes += group.iter().map(|f| f.bytes).sum::<u64>();
+            went.rows += done.counts.rows_updated + done.counts.rows_copied;
+            watch::went(went);
             if !done.lines.is_empty() {
                 self.pending.push(done);
             }
         }
-        Ok(self.actions(true))
+        Ok(Next::Commit(self.actions(true)))
+    }
+
+    /// Runs the functions that did not run yet; whether any did.
+    async fn functions(&mut self, location: &Location, plan: &Plan, data: &DataWork) -> Result<bool, Error> {
+        let mut ran = false;
+        for step in &data.steps {
+            let Step::Run(function) = step else { continue };
+            if self.ran.contains(&function.name) {
+                continue;
+            }
+            let place = function::Place {
+                location,
+                namespace: plan.namespace.as_str(),
+                kind: &plan.kind,
+                version: data.version,
+                stop: watch::stop(),
+            };
+            for _ in 0..self.times {
+                self.notes.extend(function::run(&place, function).await?);
+            }
+            self.ran.insert(function.name.clone());
+            ran = true;
+        }
+        Ok(ran)
+    }
+
+    /// What functions noted since the last call.
+    pub(crate) fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// The commit landed: what it added needs nothing more.
@@ -187,6 +253,12 @@ pub(crate) async fn estimate(location: &Location, plan: &Plan) -> Result<Rewrite
     let Some(version) = plan.log_version() else { return Ok(Rewrite::default()) };
     let files = Active::new(location).files_at(version).await?;
     Ok(check::estimate(plan, &files))
+}
+
+fn interrupted(left: usize) -> Error {
+    let left = crate::model::text::count(left, "file");
+    Error::new(ErrorCode::Interrupted, Stage::Commit, format!("interrupted, with {left} still to go through"))
+        .with_hint("run it again: it goes on with what is left")
 }
 
 /// A failure of deltalake or DataFusion in a data step.

@@ -122,6 +122,7 @@ impl MigratorBuilder {
             budget,
             moments,
             values: Values::default(),
+            twice: false,
             warned,
         })
     }

@@ -10,7 +10,7 @@ pub(crate) use without::{Work, estimate};
 mod without {
     use crate::delta::location::Location;
     use crate::error::{Error, ErrorCode, Stage};
-    use crate::model::data::{Actions, Counts, Values};
+    use crate::model::data::{Counts, Next, Values};
     use crate::model::plan::{DataWork, Plan, PlannedCommit, Rewrite};
     use crate::model::state::TableState;
 
@@ -25,11 +25,20 @@ mod without {
         pub(crate) async fn next(
             &mut self,
             _: &Location,
+            _: &Plan,
             _: &PlannedCommit,
             _: &DataWork,
             _: &TableState,
-        ) -> Result<Actions, Error> {
+        ) -> Result<Next, Error> {
             Err(unsupported())
+        }
+
+        pub(crate) fn twice(self) -> Self {
+            self
+        }
+
+        pub(crate) fn notes(&mut self) -> Vec<String> {
+            Vec::new()
         }
 
         pub(crate) fn rounds(&self) -> u32 {

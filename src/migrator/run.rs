@@ -13,6 +13,7 @@ use crate::delta::read::{self, LogRead};
 use crate::delta::timestamps;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::Assessment;
+use crate::model::data::Next;
 use crate::model::entry::{Moment, entry};
 use crate::model::features::Duties;
 use crate::model::history::How;
@@ -254,11 +255,21 @@ async fn carry(
         if made.moves_data() && work.is_none() {
             // Everything that the rows can refuse, before the first byte is written.
             let Some(state) = state else { return Err(missing().at(Stage::Plan)) };
-            work = Some(Work::begin(location, &made, state, migrator.values).await?);
+            let begun = Work::begin(location, &made, state, migrator.values).await?;
+            work = Some(if migrator.twice { begun.twice() } else { begun });
             budget = Budget::start(migrator.budget, migrator.moments.clone());
         }
         let data = match (&planned.data, work.as_mut(), state) {
-            (Some(data), Some(work), Some(state)) => Some(work.next(location, planned, data, state).await?),
+            (Some(data), Some(work), Some(state)) => {
+                match work.next(location, &made, planned, data, state).await? {
+                    Next::Commit(actions) => Some(actions),
+                    #[cfg(feature = "datafusion")]
+                    Next::Again => {
+                        found = migrator.read(kind, location).await?;
+                        continue;
+                    }
+                }
+            }
             _ => None,
         };
         races.note_rounds(work.as_ref().map_or(0, Work::rounds));
@@ -298,6 +309,7 @@ async fn carry(
                 if let Some(work) = &mut work {
                     work.landed(data.is_some());
                     report.rewrite = Some(work.counts().into());
+                    report.warnings.extend(work.notes());
                 }
                 // The files of a data step would have to be counted in it.
                 let counted = data.as_ref().is_none_or(|data| data.lines.is_empty());

@@ -134,7 +134,7 @@ fn of_step(before: &Shape, step: &Step) -> StepConsequences {
             each.fold(all(NothingNew, NothingNew), StepConsequences::worst)
         }
         // Its rows lack what `update` promises of every row, until `update` runs again.
-        Step::Update { .. } => all(Miswrites, NothingNew),
+        Step::Update { .. } | Step::Run(_) => all(Miswrites, NothingNew),
         // A default is no NULL to those who know it.
         Step::SetDefaults(_) => all(Miswrites, NothingNew),
         // It fills a column that is not there any more, and brings it back if it merges.

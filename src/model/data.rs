@@ -10,6 +10,16 @@ pub(crate) struct Actions {
     pub(crate) counts: Counts,
 }
 
+/// What comes next of a data step.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// This part of a commit.
+    Commit(Actions),
+    /// The table was written to otherwise: it is to be read anew.
+    #[cfg(feature = "datafusion")]
+    Again,
+}
+
 /// What was done with files and rows.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {

@@ -202,6 +202,9 @@ fn step(out: &mut Canonical, step: &Step) {
         Step::SetProperties(pairs) | Step::SetDefaults(pairs) | Step::AddConstraints(pairs) => {
             out.pairs(pairs.iter());
         }
+        Step::Run(function) => {
+            out.text(&function.name);
+        }
         Step::Update { set, predicate } => {
             out.pairs(set.iter()).text(predicate.trim());
         }

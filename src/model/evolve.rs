@@ -85,6 +85,11 @@ pub enum Change {
         #[serde(rename = "where")]
         predicate: String,
     },
+    /// A function of the author's own is run.
+    Run {
+        /// Its name.
+        name: String,
+    },
     /// A column's type is changed: the table's files are rewritten.
     RetypeColumn {
         /// Its path.
@@ -273,6 +278,7 @@ impl Evolution {
             Step::Update { set, predicate } => {
                 changes.push(self.update(set, predicate)?);
             }
+            Step::Run(function) => changes.push(Change::Run { name: function.name.clone() }),
             Step::RetypeColumns(retyped) => {
                 for (path, data_type) in retyped {
                     changes.extend(self.retype(path, data_type)?);

@@ -1,9 +1,34 @@
 //! One migration: what it is called and the steps that it takes.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 
 use super::path::ColumnPath;
 use super::types::DataType;
+
+/// A function of the author's own that is a step; only its name is known here.
+#[derive(Clone)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// What the data steps' module calls.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code))]
+    pub(crate) call: Arc<dyn Any + Send + Sync>,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Function").field(&self.name).finish()
+    }
+}
 
 /// One entry of a kind's chain; its position, counted from 1, is its version.
 ///
@@ -82,6 +107,7 @@ pub(crate) enum Step {
     SetProperties(IndexMap<String, String>),
     UnsetProperties(Vec<String>),
     Update { set: IndexMap<String, String>, predicate: String },
+    Run(Function),
     SetDefaults(IndexMap<String, String>),
     RetypeColumns(Vec<(ColumnPath, DataType)>),
     AddConstraints(IndexMap<String, String>),
@@ -111,6 +137,7 @@ impl Step {
             Self::SetProperties(_) => "set_properties",
             Self::UnsetProperties(_) => "unset_properties",
             Self::Update { .. } => "update",
+            Self::Run(_) => "run",
             Self::SetDefaults(_) => "set_defaults",
             Self::RetypeColumns(_) => "retype_columns",
             Self::AddConstraints(_) => "add_constraints",
@@ -120,17 +147,17 @@ impl Step {
 
     /// Whether the step reads or rewrites files; the others change the log only.
     pub(crate) fn moves_data(&self) -> bool {
-        matches!(self, Self::Update { .. } | Self::RetypeColumns(_) | Self::AddConstraints(_))
+        matches!(self, Self::Update { .. } | Self::Run(_) | Self::RetypeColumns(_) | Self::AddConstraints(_))
     }
 
     /// Whether rows are written by commits of their own before the one that stamps.
     pub(crate) fn fills(&self) -> bool {
-        matches!(self, Self::Update { .. })
+        matches!(self, Self::Update { .. } | Self::Run(_))
     }
 
     /// Whether files are rewritten.
     pub(crate) fn rewrites(&self) -> bool {
-        matches!(self, Self::Update { .. } | Self::RetypeColumns(_))
+        matches!(self, Self::Update { .. } | Self::Run(_) | Self::RetypeColumns(_))
     }
 
     /// Whether this build can take the step.
@@ -177,6 +204,7 @@ pub struct MigrationBuilder {
     pub(crate) unset_properties: Vec<String>,
     pub(crate) update_set: Vec<(String, String)>,
     pub(crate) update_where: Option<String>,
+    pub(crate) run: Vec<Function>,
     pub(crate) set_defaults: Vec<(String, String)>,
     pub(crate) retype_columns: Vec<(String, String)>,
     pub(crate) add_constraints: Vec<(String, String)>,

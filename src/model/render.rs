@@ -128,6 +128,7 @@ fn change_line(change: &Change) -> (char, String) {
             let set: Vec<String> = set.iter().map(|(column, sql)| format!("{column} = {sql}")).collect();
             ('~', format!("rows where {predicate}: {}", set.join(", ")))
         }
+        Change::Run { name } => ('~', format!("runs the function {name}")),
         Change::RetypeColumn { path, was, type_text } => {
             ('~', format!("{path} becomes {type_text} (was {was})"))
         }

@@ -100,6 +100,7 @@ impl Shape {
             }
             Step::DropConstraints(_)
             | Step::Update { .. }
+            | Step::Run(_)
             | Step::SetDefaults(_)
             | Step::AddConstraints(_) => {}
         }

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::{Check, Place, UNKNOWN, taken, unique_map};
 use crate::model::features;
 use crate::model::kind::Shape;
-use crate::model::migration::{AddedColumn, ColumnDraft, Migration, MigrationBuilder, Step};
+use crate::model::migration::{AddedColumn, ColumnDraft, Function, Migration, MigrationBuilder, Step};
 use crate::model::path::ColumnPath;
 use crate::model::types::{DataType, Target, resolve, same_name};
 
@@ -69,6 +69,7 @@ fn check_head(check: &mut Check, place: &Place, draft: &MigrationBuilder) {
     }
     let moves = [
         ("update", !draft.update_set.is_empty()),
+        ("run", !draft.run.is_empty()),
         ("retype_columns", !draft.retype_columns.is_empty()),
         ("add_constraints", !draft.add_constraints.is_empty()),
     ];
@@ -130,6 +131,7 @@ impl Reader<'_> {
         }
         self.unset(&draft.unset_properties, &draft.set_properties);
         self.update(draft);
+        self.functions(&draft.run);
         let defaults = self.by_column("set_defaults", &draft.set_defaults);
         if !defaults.is_empty() {
             self.push(Step::SetDefaults(defaults));
@@ -386,6 +388,27 @@ impl Reader<'_> {
             ),
             (Some(_), true) => {
                 self.check.add(&place, "an `update` without `set`", "wanted `set = { column = \"expression\" }`");
+            }
+        }
+    }
+
+    fn functions(&mut self, functions: &[Function]) {
+        for (i, function) in functions.iter().enumerate() {
+            let place = self.place.child("run").child(i);
+            if function.name.trim().is_empty() || function.name.chars().any(char::is_control) {
+                self.check.add(
+                    &place,
+                    "a function has no name",
+                    "wanted a name: it stands in the chain's digest",
+                );
+            } else if functions[..i].iter().any(|f| f.name == function.name) {
+                self.check.add(
+                    &place,
+                    format!("there are two functions `{}`", function.name),
+                    "give each a name of its own: it names the transaction that the function may use",
+                );
+            } else {
+                self.push(Step::Run(function.clone()));
             }
         }
     }
