@@ -7,6 +7,8 @@ mod data;
 pub(crate) mod moments;
 mod races;
 mod run;
+mod saved;
+mod seen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -28,7 +30,6 @@ use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Target, plan};
 use crate::model::refusal::Refusal;
 use crate::model::report::TableReport;
-use crate::model::saved_plan::SavedPlan;
 use crate::model::state::{TableState, keys};
 use crate::model::text;
 use crate::model::version::{Namespace, SchemaVersion};
@@ -88,6 +89,8 @@ pub struct Migrator {
     values: Values,
     /// Whether functions are run twice, as a crash might.
     twice: bool,
+    /// What loaded tables were found to be.
+    seen: seen::Seen,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
 }
@@ -318,6 +321,9 @@ impl Migrator {
 
     fn assess_loaded(&self, kind: &str, table: &DeltaTable) -> Result<Assessment, Error> {
         let uri = || Location::from_log_store(table.log_store()).uri().to_owned();
+        if let Some(assessment) = self.seen.find(kind, table) {
+            return Ok(assessment);
+        }
         let kind = self.kind(kind)?;
         let state = state_of(table).map_err(|e| e.with_table(uri()))?;
         let assessment = assess(&self.namespace, kind, Some(&state));
@@ -326,7 +332,10 @@ impl Migrator {
             Some(refusal) if refusal.code != ErrorCode::UnsupportedFeature => {
                 Err(refusal.at(Stage::Assess).with_table(uri()))
             }
-            _ => Ok(assessment),
+            _ => {
+                self.seen.keep(kind.name(), table, &assessment);
+                Ok(assessment)
+            }
         }
     }
 
@@ -398,62 +407,6 @@ impl Migrator {
         .with_table(location.uri()))
     }
 
-    /// Carries out a plan, on the table that it was made for.
-    ///
-    /// # Errors
-    /// `stale_plan` when the table's id, protocol, schema or configuration are no longer those that
-    /// the plan was made for (appended rows do not matter); else as [`Migrator::migrate`].
-    pub async fn apply(&self, plan: &Plan, location: &Location) -> Result<TableReport, Error> {
-        self.apply_saved(&SavedPlan::of(plan, location.uri()), location).await
-    }
-
-    /// Carries out a plan that was read from a file. Its commits are worked out anew from the kinds.
-    ///
-    /// # Errors
-    /// As [`Migrator::apply`].
-    pub async fn apply_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
-        self.apply_saved_to(self.kind(&plan.kind)?, plan, location).await
-    }
-
-    pub(crate) async fn apply_saved_to(
-        &self,
-        kind: &Kind,
-        plan: &SavedPlan,
-        location: &Location,
-    ) -> Result<TableReport, Error> {
-        self.check_namespace(plan)?;
-        Ok(self.run_from(kind, location, Intent::saved(self.policy, plan), None).await?.report)
-    }
-
-    fn check_namespace(&self, plan: &SavedPlan) -> Result<(), Error> {
-        if plan.namespace == self.namespace.as_str() {
-            return Ok(());
-        }
-        let message = format!("the plan is for namespace `{}`, not `{}`", plan.namespace, self.namespace);
-        Err(Error::new(ErrorCode::StalePlan, Stage::Plan, message)
-            .with_hint("carry it out with the configuration that it was made with"))
-    }
-
-    /// What [`Migrator::apply_saved`] would do; writes nothing.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn check_saved(&self, plan: &SavedPlan, location: &Location) -> Result<TableReport, Error> {
-        self.check_saved_for(self.kind(&plan.kind)?, plan, location).await
-    }
-
-    pub(crate) async fn check_saved_for(
-        &self,
-        kind: &Kind,
-        plan: &SavedPlan,
-        location: &Location,
-    ) -> Result<TableReport, Error> {
-        let started = Instant::now();
-        self.check_namespace(plan)?;
-        let made = self.plan_intent(kind, location, &Intent::saved(self.policy, plan)).await?;
-        Ok(TableReport::of_plan(location.uri(), &made, kind.newest()).took(started.elapsed()))
-    }
-
     /// Brings a table up to date without handing it out: reads protocol and metadata only.
     ///
     /// # Errors
@@ -493,10 +446,6 @@ impl Migrator {
     ) -> Result<TableReport, Error> {
         let intent = Intent::migrate(self.policy, target, if_missing);
         Ok(self.run_from(kind, location, intent, read).await?.report)
-    }
-
-    async fn plan_intent(&self, kind: &Kind, location: &Location, intent: &Intent) -> Result<Plan, Error> {
-        self.planned(kind, location, None, |state| intent.plan(&self.namespace, kind, state)).await
     }
 
     /// Who migrated a table when, from its log and from its own record.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::moments::Moments;
+use super::seen::Seen;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
 use crate::model::data::Values;
@@ -123,6 +124,7 @@ impl MigratorBuilder {
             moments,
             values: Values::default(),
             twice: false,
+            seen: Seen::default(),
             warned,
         })
     }

@@ -4,6 +4,7 @@ use super::Migrator;
 use super::run::Intent;
 use crate::delta::location::Location;
 use crate::error::Error;
+use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Repair};
 use crate::model::report::TableReport;
 use crate::model::version::SchemaVersion;
@@ -63,6 +64,15 @@ impl Migrator {
     ) -> Result<Plan, Error> {
         check_why(why)?;
         self.plan_intent(self.kind(kind)?, location, &Intent::repair(repair, why)).await
+    }
+
+    pub(super) async fn plan_intent(
+        &self,
+        kind: &Kind,
+        location: &Location,
+        intent: &Intent,
+    ) -> Result<Plan, Error> {
+        self.planned(kind, location, None, |state| intent.plan(&self.namespace, kind, state)).await
     }
 }
 
