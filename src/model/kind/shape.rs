@@ -17,6 +17,8 @@ pub(crate) struct Shape {
     pub(crate) description: Option<String>,
     /// What `enable_features` steps asked for, in their order.
     pub(crate) features: Vec<String>,
+    /// What later writers put into a column for which they have no value, by the column's name.
+    pub(crate) defaults: IndexMap<String, String>,
 }
 
 impl Shape {
@@ -27,6 +29,7 @@ impl Shape {
             properties: kind.properties.clone(),
             description: kind.description.clone(),
             features: Vec::new(),
+            defaults: IndexMap::new(),
         }
     }
 
@@ -72,11 +75,23 @@ impl Shape {
             Step::RenameColumns(renames) => {
                 for (path, new) in renames {
                     if let Some(field) = field_mut(&mut self.columns, path) {
-                        field.name.clone_from(new);
+                        let old = std::mem::replace(&mut field.name, new.clone());
+                        if path.parent().is_empty()
+                            && let Some(default) = self.defaults.shift_remove(&old)
+                        {
+                            self.defaults.insert(new.clone(), default);
+                        }
                     }
                 }
             }
-            Step::WidenTypes(changes) | Step::RetypeColumns(changes) => {
+            Step::WidenTypes(changes) => {
+                for (path, wide) in changes {
+                    if let Some(target) = resolve_mut(&mut self.columns, path.segments()) {
+                        *target = target.widened(wide);
+                    }
+                }
+            }
+            Step::RetypeColumns(changes) => {
                 for (path, data_type) in changes {
                     if let Some(target) = resolve_mut(&mut self.columns, path.segments()) {
                         target.clone_from(data_type);
@@ -86,7 +101,11 @@ impl Shape {
             Step::DropColumns(paths) => {
                 for path in paths {
                     if let Some(siblings) = siblings_mut(&mut self.columns, path.parent()) {
-                        siblings.retain(|f| f.name != path.name());
+                        let there = find(siblings, path.name()).map(|f| f.name.clone());
+                        siblings.retain(|f| there.as_ref() != Some(&f.name));
+                        if let Some(name) = there.filter(|_| path.parent().is_empty()) {
+                            self.defaults.shift_remove(&name);
+                        }
                     }
                 }
             }
@@ -98,10 +117,14 @@ impl Shape {
                     self.features.push(feature.clone());
                 }
             }
-            Step::DropConstraints(_)
-            | Step::Update { .. }
-            | Step::SetDefaults(_)
-            | Step::AddConstraints(_) => {}
+            Step::SetDefaults(defaults) => {
+                for (column, expression) in defaults {
+                    if let Some(field) = find(&self.columns, column) {
+                        self.defaults.insert(field.name.clone(), expression.clone());
+                    }
+                }
+            }
+            Step::DropConstraints(_) | Step::Update { .. } | Step::AddConstraints(_) => {}
         }
     }
 
