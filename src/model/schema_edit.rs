@@ -57,6 +57,7 @@ pub(crate) fn set_type(schema: &str, path: &ColumnPath, data_type: &str) -> Opti
         "value" => "valueType",
         _ => return None,
     };
+    object(parent)?.get(key)?;
     set_key(schema, parent, key, data_type)
 }
 

@@ -226,13 +226,16 @@ fn with_step(step: &str) -> String {
 
 /// Column mapping for every field of a schema.
 pub(crate) fn give_ids(data_type: &mut serde_json::Value, last: &mut u32) {
-    for field in data_type["fields"].as_array_mut().into_iter().flatten() {
+    for key in ["elementType", "keyType", "valueType"] {
+        if data_type.get(key).is_some() {
+            give_ids(&mut data_type[key], last);
+        }
+    }
+    for field in data_type.get_mut("fields").and_then(|f| f.as_array_mut()).into_iter().flatten() {
         *last += 1;
         field["metadata"]["delta.columnMapping.id"] = (*last).into();
         field["metadata"]["delta.columnMapping.physicalName"] = format!("p{last}").into();
-        if field["type"].is_object() {
-            give_ids(&mut field["type"], last);
-        }
+        give_ids(&mut field["type"], last);
     }
 }
 
