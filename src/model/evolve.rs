@@ -338,3 +338,6 @@ fn lost(path: &ColumnPath) -> Refusal {
         "see `delta-migrate status` for what differs, and `delta-migrate repair --readd-columns`",
     )
 }
+
+#[cfg(test)]
+mod tests;

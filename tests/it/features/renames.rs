@@ -299,19 +299,34 @@ fn the_last_column_stays() {
 }
 
 #[test]
-fn what_is_done_already_is_left_alone() {
-    let steps = "rename_columns = { more = \"less\" }\ndrop_columns = [\"payload.note\"]";
-    let chain = format!(
-        "kind = \"facts\"\n[columns]\nid = \"long\"\n[[migrations]]\ndescription = \"a\"\nadd_columns = {{ more = \"string\" }}\n[[migrations]]\ndescription = \"one\"\ndestructive = true\nrename_columns = {{ more = \"less\" }}\n"
-    );
-    let _ = steps;
-    // Stamped back by hand to where the column still had its old name: the stamp is `drifted`, not guessed at.
+fn an_old_name_that_is_gone_is_not_guessed_at() {
+    let chain = "kind = \"facts\"\n[columns]\nid = \"long\"\n\
+        [[migrations]]\ndescription = \"a\"\nadd_columns = { more = \"string\" }\n\
+        [[migrations]]\ndescription = \"one\"\ndestructive = true\nrename_columns = { more = \"less\" }\n";
     let mut fields = fields();
     fields.push(mapped("less", "string", 6));
     let of = |fields: Vec<Value>| Log { schema: struct_type(fields), ..log() };
-    refused_everywhere(&of(fields.clone()).stamped(1).table(), &chain, "drifted");
-    // From zero the chain would bring `more` and meet `less`: told, not guessed at either.
-    refused_everywhere(&of(fields).table(), &chain, "invalid_name");
+    // The stamp promises the old name.
+    refused_everywhere(&of(fields.clone()).stamped(1).table(), chain, "drifted");
+    // From zero the chain would bring `more` and meet `less`.
+    refused_everywhere(&of(fields).table(), chain, "invalid_name");
+}
+
+/// Who wrote the name in other letters had renamed it already.
+#[test]
+fn a_name_that_is_as_wanted_already_is_left_alone() {
+    let mut fields = fields();
+    fields[1]["name"] = "CODE".into();
+    let table = Log { schema: struct_type(fields), ..log() }.table();
+    let text = schema_text(&table);
+    let chain = kind("rename_columns = { code = \"CODE\" }");
+    let plan = on(&table, &chain, &["plan", table.arg()]).json()["plans"][0].clone();
+    assert_eq!(
+        plan["commits"][0]["migrations"][0]["changes"],
+        json!([{ "change": "leave_column", "path": "CODE" }])
+    );
+    sound(&table, &chain, &[]);
+    assert_eq!(schema_text(&table), text);
 }
 
 #[test]

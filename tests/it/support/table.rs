@@ -182,7 +182,10 @@ pub(crate) fn copied(name: &str) -> Option<Table> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/tables");
     let folder = std::env::var_os("DELTA_MIGRATE_TABLES").map_or_else(default, PathBuf::from).join(name);
     if !folder.is_dir() {
-        eprintln!("skipped: there is no table {}", folder.display());
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("skipped: there is no table {}", folder.display());
+        }
         return None;
     }
     let table = Table::missing();
