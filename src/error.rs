@@ -36,6 +36,8 @@ pub enum ErrorCode {
     TypeConflict,
     /// A column that is to be added is there, but does not accept null.
     RequiredColumn,
+    /// Something else in the table stands against a change of the column.
+    ColumnInUse,
     /// The work moves data and the policy does not allow it.
     RewriteRequired,
     /// Migrations are pending, and the policy is to write nothing.
@@ -82,6 +84,7 @@ impl ErrorCode {
             Self::InvalidName => "invalid_name",
             Self::TypeConflict => "type_conflict",
             Self::RequiredColumn => "required_column",
+            Self::ColumnInUse => "column_in_use",
             Self::RewriteRequired => "rewrite_required",
             Self::Behind => "behind",
             Self::StalePlan => "stale_plan",

@@ -96,7 +96,8 @@
 //!
 //! Steps that are carried out: columns are added (nullable, at any depth), comments and the table's
 //! description set, properties set and removed, required columns made nullable, table features enabled
-//! (an explicit protocol upgrade). All other steps of a kind file are refused when a plan is made
+//! (an explicit protocol upgrade), types widened, defaults set, constraints dropped, and columns renamed
+//! and dropped under column mapping. All other steps of a kind file are refused when a plan is made
 //! (`unsupported_step`), before anything is written.
 //!
 //! [`MigrationBuilder::raises_min_version`] is for a change after which rows of older releases would

@@ -9,12 +9,12 @@ use super::columns::grown;
 use super::generate::rows_of;
 use super::manifest::TableEntry;
 use super::moments::Fixed;
+use super::steps::{changed_values, through};
 use super::table::Table;
 use super::{Finding, files};
 use crate::error::Error;
 use crate::migrator::{IfMissing, Migrator};
 use crate::model::kind::Kind;
-use crate::model::migration::Step;
 use crate::model::plan::Target;
 use crate::model::report::TableReport;
 use crate::model::state::keys;
@@ -106,6 +106,8 @@ impl<'a> Carrier<'a> {
         if !self.carried(&migrator, &copy, entry, pending).await? {
             return Ok(());
         }
+        let (from, newest) = (entry.version.unwrap_or_default(), kind.newest().get());
+        copy.rows.iter_mut().for_each(|row| *row = through(kind, from, newest, row));
         self.same_rows(&copy, "after it was carried").await?;
         self.append(&mut copy, TODAY, None)?;
         self.same_rows(&copy, "after today's writer appended").await?;
@@ -249,22 +251,6 @@ impl<'a> Carrier<'a> {
         self.tell(&copy.place, format!("{when}: {}", only(&found, &wanted)), only(&wanted, &found), hint);
         Ok(())
     }
-}
-
-/// Columns whose values the migrations after `from` change, so that they can't be foretold here.
-fn changed_values(kind: &Kind, from: u32) -> Vec<String> {
-    let pending = kind.between(SchemaVersion::new(from), kind.newest());
-    let steps = pending.flat_map(|(_, migration)| &migration.steps);
-    let name = |path: &crate::model::path::ColumnPath| path.segments().first().cloned().unwrap_or_default();
-    let names = steps.flat_map(|step| match step {
-        Step::RenameColumns(renames) => {
-            renames.iter().flat_map(|(path, new)| [name(path), new.clone()]).collect::<Vec<String>>()
-        }
-        Step::RetypeColumns(changes) => changes.iter().map(|(path, _)| name(path)).collect(),
-        Step::Update { set, .. } => set.keys().cloned().collect(),
-        _ => Vec::new(),
-    });
-    names.collect()
 }
 
 fn said(report: Result<TableReport, Error>, copy: &Copy<'_>) -> TableReport {

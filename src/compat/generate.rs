@@ -9,6 +9,7 @@ use super::columns::grown;
 use super::manifest::{Manifest, PlanEnd, PlanEntry, TableEntry};
 use super::moments::Fixed;
 use super::said::Said;
+use super::steps::through;
 use super::table::{Table, drop_stamps};
 use super::{Options, files, lock, unreadable};
 use crate::error::Error;
@@ -165,17 +166,20 @@ impl Lives<'_> {
         let words: Vec<String> = stages.iter().map(u32::to_string).collect();
         let mut life = self.begin(name, format!("born at {}", words.join(", migrated to ")));
         for known in stages {
-            self.carry(&life, *known).await?;
+            self.carry(&mut life, *known).await?;
             life.append()?;
         }
         Ok(life)
     }
 
     /// Lets a release that knows `known` migrations bring the table up to date.
-    async fn carry(&self, life: &Life, known: u32) -> Result<TableReport, Error> {
+    async fn carry(&self, life: &mut Life, known: u32) -> Result<(), Error> {
         let migrator = self.maker.migrator(self.kind, SchemaVersion::new(known), &life.moments)?;
         let location = life.table.location()?;
-        migrator.migrate(self.kind.name(), &location, Target::Newest, IfMissing::Create).await
+        let report = migrator.migrate(self.kind.name(), &location, Target::Newest, IfMissing::Create).await?;
+        let from = report.from.map_or(0, SchemaVersion::get);
+        life.rows.iter_mut().for_each(|row| *row = through(self.kind, from, known, row));
+        Ok(())
     }
 
     /// Tables that another program had created: one that is left alone, and some that were taken over.
@@ -192,7 +196,7 @@ impl Lives<'_> {
                 let migrator = self.maker.migrator(self.kind, SchemaVersion::new(known), &life.moments)?;
                 migrator.baseline(self.kind.name(), &life.table.location()?, SchemaVersion::ZERO).await?;
             }
-            self.carry(&life, known).await?;
+            self.carry(&mut life, known).await?;
             life.append()?;
             self.tables.push(life);
         }
@@ -222,7 +226,7 @@ impl Lives<'_> {
             self.plans.push((ends, SavedPlan::of(&plan, location.uri())));
             if ends == PlanEnd::Done {
                 life.story += &format!("; a plan to {newest} was saved, and then it was carried there");
-                self.carry(&life, newest).await?;
+                self.carry(&mut life, newest).await?;
             } else {
                 life.story += &format!("; a plan to {newest} was saved, and then a property was changed");
                 life.set_property("owner", "another program")?;
@@ -274,7 +278,7 @@ impl Lives<'_> {
         let Some(last) = data.last().filter(|_| data.len() > 1) else { return Ok(()) };
         let mut life =
             self.begin("drifted", format!("born at {newest}; another program dropped `{}`", last.name));
-        self.carry(&life, newest).await?;
+        self.carry(&mut life, newest).await?;
         life.table.change_metadata(|m| drop_column(m, &last.name), &life.moments)?;
         life.append()?;
         self.tables.push(life);

@@ -76,6 +76,7 @@ mod parquet;
 mod releases;
 mod rows;
 mod said;
+mod steps;
 mod table;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,8 @@
 //! likewise, and takes all other rows away. One that replaces the schema undoes every migration alike,
 //! needs no new one for it, and is found as `drifted`. Each answer for a step that is carried out was seen
 //! to happen with the writers of deltalake (tests/it/lock/cells.rs and tests/real/older_releases.py execute
-//! them); the others follow from PROTOCOL.md.
+//! them), but for those on tables that deltalake writes neither before nor after the step: column mapping,
+//! type widening and defaults. Those, and the answers for the steps to come, follow from PROTOCOL.md.
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use super::data::Actions;
+use super::evolve::{CONSTRAINT, DEFAULT};
 use super::features::{Duties, Protocol, mapping_mode};
 use super::history::{self, Entry};
 use super::kind::Shape;
@@ -211,7 +212,7 @@ fn protocol_action(protocol: &Protocol) -> String {
 }
 
 fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Moment) -> Value {
-    let Shape { columns, partition_by, properties, description, features: _ } = shape;
+    let Shape { columns, partition_by, properties, description, features: _, defaults, constraints } = shape;
     let mut configuration = properties.clone();
     let mut schema = schema_json(columns);
     // Nothing in the table is without an id from its birth on.
@@ -221,6 +222,13 @@ fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Momen
         schema = json!({ "type": "struct", "fields": fields });
         configuration.insert(MAX_COLUMN_ID.to_owned(), mapping.highest().to_string());
     }
+    for field in schema.get_mut("fields").and_then(Value::as_array_mut).into_iter().flatten() {
+        let name = field.get("name").and_then(Value::as_str).unwrap_or_default();
+        if let Some(default) = defaults.get(name) {
+            field["metadata"][DEFAULT] = Value::from(default.clone());
+        }
+    }
+    configuration.extend(constraints.iter().map(|(name, sql)| (format!("{CONSTRAINT}{name}"), sql.clone())));
     configuration.extend(stamps.clone());
     let mut metadata = json!({
         "id": moment.table_id,

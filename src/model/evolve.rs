@@ -1,20 +1,27 @@
 //! Migration steps applied to what a table really is: its schema JSON and its properties.
 
+mod add;
+mod columns;
 mod data;
+mod names;
+mod properties;
+mod references;
+mod widen;
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
+pub(crate) use self::columns::{DEFAULT, NEEDS_DEFAULTS};
+pub(crate) use self::names::NameRules;
+pub(crate) use self::properties::CONSTRAINT;
 use super::features::{self, Duties, Protocol};
-use super::mapping::{MAX_COLUMN_ID, Mapping};
-use super::migration::{AddedColumn, Step};
+use super::mapping::Mapping;
+use super::migration::Step;
 use super::path::ColumnPath;
 use super::refusal::Refusal;
 use super::schema_edit;
 use super::state::TableState;
-use super::types::{
-    DataType, Field, Primitive, Target, field_json, field_mut, resolve, schema_from_json, siblings_mut,
-};
+use super::types::{Field, Target, field_mut, resolve, schema_from_json};
 use crate::error::ErrorCode;
 
 /// One thing that a commit changes, for plans and for people.
@@ -107,6 +114,48 @@ pub enum Change {
         /// What must be true of every row.
         expression: String,
     },
+    /// A check constraint is dropped.
+    DropConstraint {
+        /// The property that held it.
+        key: String,
+        /// Its expression.
+        was: String,
+    },
+    /// A column gets another name; its data stay where they are.
+    RenameColumn {
+        /// Its path before.
+        path: String,
+        /// Its new name.
+        to: String,
+    },
+    /// A column, or a part of one, gets a wider type.
+    WidenType {
+        /// The path of the part whose type changes.
+        path: String,
+        /// Its new type.
+        #[serde(rename = "type")]
+        type_text: String,
+        /// Its type before.
+        was: String,
+    },
+    /// What later writers put into a column for which they have no value.
+    SetDefault {
+        /// The column.
+        path: String,
+        /// The expression.
+        value: String,
+        /// The expression before, where there was one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        was: Option<String>,
+    },
+    /// A column is dropped.
+    DropColumn {
+        /// Its path.
+        path: String,
+        /// Its type.
+        #[serde(rename = "type")]
+        type_text: String,
+    },
 }
 
 impl Change {
@@ -131,82 +180,11 @@ pub(crate) struct Evolution {
     mapping: Option<Mapping>,
     columns: Vec<Field>,
     before: IndexMap<String, String>,
-    old_description: Option<String>,
     partition_columns: Vec<String>,
+    /// The log version that the commit makes.
+    log_version: u64,
+    old_description: Option<String>,
     rules: NameRules,
-}
-
-/// What a table's features forbid in names.
-#[derive(Debug, Clone)]
-pub(crate) struct NameRules {
-    /// Physical names carry the data, so that logical ones may hold what Parquet can't.
-    mapped: bool,
-    /// Change data feed adds columns of its own to what readers see.
-    change_data: bool,
-    /// Names of the hidden columns that hold row ids (§Row Tracking).
-    materialized: Vec<String>,
-}
-
-const CHANGE_DATA_NAMES: [&str; 3] = ["_change_type", "_commit_version", "_commit_timestamp"];
-
-/// Properties that name the hidden columns of row tracking.
-const MATERIALIZED: [&str; 2] = [
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
-];
-
-impl NameRules {
-    pub(crate) fn of(configuration: &IndexMap<String, String>) -> Self {
-        let get = |key: &str| configuration.get(key).map(String::as_str);
-        Self {
-            mapped: matches!(get("delta.columnMapping.mode"), Some("name" | "id")),
-            change_data: get("delta.enableChangeDataFeed").is_some_and(|v| v.eq_ignore_ascii_case("true")),
-            materialized: MATERIALIZED.iter().filter_map(|k| get(k)).map(str::to_owned).collect(),
-        }
-    }
-
-    /// Checks one column name; `top` says that it stands at the top level.
-    fn check(&self, name: &str, top: bool) -> Result<(), Refusal> {
-        let refuse = |why: String, hint: &str| Err(Refusal::new(ErrorCode::InvalidName, why, hint));
-        if name.is_empty() {
-            return refuse("a column name is empty".to_owned(), "give the column a name");
-        }
-        if name.contains(['\n', '\r']) {
-            return refuse(format!("`{}` holds a line break", name.escape_debug()), "use a name without one");
-        }
-        let bad = name.chars().find(|c| " ,;{}()\t=".contains(*c));
-        if let Some(bad) = bad.filter(|_| !self.mapped) {
-            let shown = if bad == ' ' { "a space".to_owned() } else { format!("`{}`", bad.escape_debug()) };
-            return refuse(
-                format!(
-                    "column name `{name}` holds {shown}, which a table without column mapping can't take"
-                ),
-                "use letters, digits and `_`, or enable column mapping on the table first",
-            );
-        }
-        let reserved = CHANGE_DATA_NAMES.iter().any(|r| r.eq_ignore_ascii_case(name));
-        if self.change_data && top && reserved {
-            return refuse(
-                format!("column name `{name}` is reserved on a table with change data feed"),
-                "use another name",
-            );
-        }
-        if top && self.materialized.iter().any(|m| super::types::same_name(m, name)) {
-            return refuse(
-                format!("column name `{name}` is reserved for the table's row tracking"),
-                "use another name",
-            );
-        }
-        Ok(())
-    }
-
-    /// Checks a column's name and every name inside its type.
-    pub(crate) fn check_field(&self, name: &str, data_type: &DataType, top: bool) -> Result<(), Refusal> {
-        self.check(name, top)?;
-        let mut structs = Vec::new();
-        data_type.structs(&[], &mut structs);
-        structs.iter().flat_map(|(_, fields)| fields.iter()).try_for_each(|f| self.check(&f.name, false))
-    }
 }
 
 impl Evolution {
@@ -218,13 +196,19 @@ impl Evolution {
             properties: IndexMap::new(),
             columns: state.columns.clone(),
             before: state.metadata.configuration.clone(),
-            old_description: state.metadata.description.clone(),
             partition_columns: state.metadata.partition_columns.clone(),
+            log_version: state.log_version.get() + 1,
+            old_description: state.metadata.description.clone(),
             rules: NameRules::of(&state.metadata.configuration),
             protocol: state.protocol.clone(),
             duties,
             mapping: duties.column_mapping.then(|| Mapping::of(state, duties.nested_ids)),
         }
+    }
+
+    /// The columns as they will be.
+    pub(crate) fn columns(&self) -> &[Field] {
+        &self.columns
     }
 
     /// Applies steps of a migration and lists what they really change on this table.
@@ -289,23 +273,34 @@ impl Evolution {
                     changes.extend(self.add_constraint(name, expression)?);
                 }
             }
-            other => return Err(unsupported(other)),
+            Step::DropConstraints(names) => {
+                for name in names {
+                    changes.extend(self.drop_constraint(name));
+                }
+            }
+            Step::RenameColumns(renames) => {
+                for (path, new) in renames {
+                    changes.push(self.rename(path, new)?);
+                }
+            }
+            Step::WidenTypes(wider) => {
+                for (path, data_type) in wider {
+                    changes.extend(self.widen(path, data_type)?);
+                }
+            }
+            Step::SetDefaults(defaults) => {
+                for (column, expression) in defaults {
+                    changes.extend(self.set_default(column, expression)?);
+                }
+            }
+            Step::DropColumns(paths) => {
+                for path in paths {
+                    changes.extend(self.drop_column(path)?);
+                }
+            }
         }
         Ok(())
     }
-
-    /// The properties as they will be.
-    fn configuration(&self) -> IndexMap<String, String> {
-        let mut after = self.before.clone();
-        for (key, value) in &self.properties {
-            match value {
-                Some(value) => drop(after.insert(key.clone(), value.clone())),
-                None => drop(after.shift_remove(key)),
-            }
-        }
-        after
-    }
-
     /// Upgrades the protocol for one feature, and turns the feature on where a property does that.
     fn enable(&mut self, feature: &str) -> Result<Vec<Change>, Refusal> {
         let Some(property) = features::enabling(feature) else {
@@ -339,119 +334,6 @@ impl Evolution {
         Ok(changes)
     }
 
-    /// Adds a column, or leaves alone one that is there with a fitting type.
-    pub(crate) fn add_column(&mut self, column: &AddedColumn) -> Result<Change, Refusal> {
-        let AddedColumn { path, data_type, comment } = column;
-        if let Some(found) = resolve(&self.columns, path.segments()) {
-            if let Target::Field(Field { name, .. }) = found
-                && name != path.name()
-            {
-                return Err(Refusal::new(
-                    ErrorCode::InvalidName,
-                    format!(
-                        "`{path}` can't be added beside `{name}`: names must differ in more than letter case"
-                    ),
-                    "write the name as the table has it, or rename the table's column first",
-                ));
-            }
-            return leave(path, data_type, found);
-        }
-        let is_struct = path.parent().is_empty()
-            || matches!(
-                resolve(&self.columns, path.parent()).map(Target::data_type),
-                Some(DataType::Struct(_))
-            );
-        if !is_struct {
-            let parent = ColumnPath::of(path.parent().to_vec());
-            return Err(Refusal::new(
-                ErrorCode::TypeConflict,
-                format!("`{path}` can't be added: the table has no struct `{parent}`"),
-                "bring the parent column back first, or check that this is the right kind for the table",
-            ));
-        }
-        self.rules.check_field(path.name(), data_type, path.parent().is_empty())?;
-        self.check_type(path, data_type)?;
-        let mut field = Field::nullable(path.name(), data_type.clone());
-        field.comment.clone_from(comment);
-        let json = match &mut self.mapping {
-            Some(mapping) => mapping.field_json(&field).to_string(),
-            None => field_json(&field).to_string(),
-        };
-        self.note_ids(path)?;
-        let text = schema_edit::append_field(&self.schema_text, path.parent(), &json);
-        self.schema_text = text.ok_or_else(|| lost(path))?;
-        siblings_mut(&mut self.columns, path.parent()).ok_or_else(|| lost(path))?.push(field);
-        Ok(Change::AddColumn {
-            path: path.to_string(),
-            type_text: data_type.to_string(),
-            comment: comment.clone(),
-        })
-    }
-
-    /// The highest id that was given belongs to the same commit as the fields that got them.
-    fn note_ids(&mut self, path: &ColumnPath) -> Result<(), Refusal> {
-        let Some(mapping) = &self.mapping else { return Ok(()) };
-        if let Some(trouble) = mapping.trouble() {
-            return Err(Refusal::new(
-                ErrorCode::UnsupportedFeature,
-                format!("`{path}` can't be added: {trouble}"),
-                "column ids are 32-bit numbers that are never used twice; repair the table's column mapping, or \
-                 recreate the table",
-            ));
-        }
-        self.properties.insert(MAX_COLUMN_ID.to_owned(), Some(mapping.highest().to_string()));
-        Ok(())
-    }
-
-    /// A type that needs a table feature is refused where the table lacks it: Delta readers could
-    /// not open the table afterwards.
-    fn check_type(&self, path: &ColumnPath, data_type: &DataType) -> Result<(), Refusal> {
-        self.check_iceberg(path, data_type)?;
-        for primitive in data_type.primitives() {
-            let (feature, there) = match primitive {
-                Primitive::TimestampNtz => ("timestampNtz", self.protocol.has("timestampNtz")),
-                Primitive::Variant => (
-                    "variantType",
-                    self.protocol.has("variantType") || self.protocol.has("variantType-preview"),
-                ),
-                _ => continue,
-            };
-            if !there {
-                return Err(Refusal::new(
-                    ErrorCode::UnsupportedFeature,
-                    format!(
-                        "`{path}` of type {data_type} needs the table feature `{feature}`, which the table lacks"
-                    ),
-                    format!(
-                        "say `enable_features = [\"{feature}\"]` in the migration: a protocol is never upgraded \
-                         unasked, because that can't be undone"
-                    ),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Tables that Iceberg readers share keep to what Iceberg can express.
-    fn check_iceberg(&self, path: &ColumnPath, data_type: &DataType) -> Result<(), Refusal> {
-        let refuse = |what: &str| {
-            Err(Refusal::new(
-                ErrorCode::UnsupportedFeature,
-                format!("`{path}` of type {data_type} can't be added: {what}"),
-                "use another type, or turn the Iceberg compatibility of the table off first",
-            ))
-        };
-        if self.duties.no_collections && data_type.has_collection() {
-            return refuse("the table is compatible with Iceberg V1, which rules out new arrays and maps");
-        }
-        let foreign =
-            |p: &&Primitive| matches!(p, Primitive::Variant | Primitive::Void | Primitive::Other(_));
-        if self.duties.iceberg_types && data_type.primitives().iter().any(foreign) {
-            return refuse("the table is compatible with Iceberg, which does not know that type");
-        }
-        Ok(())
-    }
-
     fn comment(&mut self, path: &ColumnPath, comment: &str) -> Result<Option<Change>, Refusal> {
         let field = field_mut(&mut self.columns, path).ok_or_else(|| lost(path))?;
         if field.comment.as_deref() == Some(comment) {
@@ -477,30 +359,6 @@ impl Evolution {
         self.schema_text = text;
         Ok(Some(Change::RelaxNullability { path: path.to_string() }))
     }
-
-    fn set_property(&mut self, key: &str, value: Option<&String>) -> Result<Option<Change>, Refusal> {
-        if let Some(feature) = features::enabled_by(key) {
-            return Err(Refusal::new(
-                ErrorCode::UnsupportedStep,
-                format!("`{key}` turns the table feature `{feature}` on or off"),
-                "take it out of the migration",
-            ));
-        }
-        let was = match self.properties.get(key) {
-            Some(pending) => pending.clone(),
-            None => self.before.get(key).cloned(),
-        };
-        if was.as_ref() == value {
-            return Ok(None);
-        }
-        self.properties.insert(key.to_owned(), value.cloned());
-        let key = key.to_owned();
-        Ok(match (value, was) {
-            (Some(value), was) => Some(Change::SetProperty { key, value: value.clone(), was }),
-            (None, Some(was)) => Some(Change::UnsetProperty { key, was }),
-            (None, None) => None,
-        })
-    }
 }
 
 /// The refusal of a feature that no step can enable.
@@ -521,25 +379,7 @@ pub(crate) fn unsupported(step: &Step) -> Refusal {
     )
 }
 
-/// A column that must be left as it is, or that stands in the way.
-fn leave(path: &ColumnPath, wanted: &DataType, found: Target<'_>) -> Result<Change, Refusal> {
-    let found_type = found.data_type();
-    let required = matches!(found, Target::Field(f) if !f.nullable);
-    if wanted.fits(found_type) && !required {
-        return Ok(Change::LeaveColumn { path: path.to_string() });
-    }
-    let how = if required && wanted.fits(found_type) {
-        format!("`{path}` is in the table already and is required, but the migration adds it nullable")
-    } else {
-        format!("`{path}` is in the table already as {found_type}, but the migration adds it as {wanted}")
-    };
-    Err(Refusal::new(
-        ErrorCode::TypeConflict,
-        how,
-        "rename the column in the migration, or change the table's column first; nothing was written",
-    ))
-}
-
+/// A column that should be there and is not.
 fn lost(path: &ColumnPath) -> Refusal {
     Refusal::new(
         ErrorCode::Drifted,
@@ -547,3 +387,6 @@ fn lost(path: &ColumnPath) -> Refusal {
         "see `delta-migrate status` for what differs, and `delta-migrate repair --readd-columns`",
     )
 }
+
+#[cfg(test)]
+mod tests;

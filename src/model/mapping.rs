@@ -131,7 +131,8 @@ impl Mapping {
     }
 }
 
-fn parse(text: &str) -> Value {
+/// The JSON of a schema that was read before.
+pub(crate) fn parse(text: &str) -> Value {
     let mut de = serde_json::Deserializer::from_str(text);
     // The depth was measured when the schema was read.
     de.disable_recursion_limit();

@@ -162,19 +162,7 @@ impl Step {
 
     /// Whether this build can take the step.
     pub(crate) fn is_supported(&self) -> bool {
-        if self.moves_data() {
-            return cfg!(feature = "datafusion");
-        }
-        matches!(
-            self,
-            Self::EnableFeatures(_)
-                | Self::RelaxNullability(_)
-                | Self::AddColumns(_)
-                | Self::Comments(_)
-                | Self::TableDescription(_)
-                | Self::SetProperties(_)
-                | Self::UnsetProperties(_)
-        )
+        !self.moves_data() || cfg!(feature = "datafusion")
     }
 
     /// Whether older shapes can't be told from newer ones by their columns alone.
@@ -291,6 +279,44 @@ impl MigrationBuilder {
     /// Removes a table property.
     pub fn unset_property(mut self, key: impl Into<String>) -> Self {
         self.unset_properties.push(key.into());
+        self
+    }
+
+    /// Drops a check constraint.
+    pub fn drop_constraint(mut self, name: impl Into<String>) -> Self {
+        self.drop_constraints.push(name.into());
+        self
+    }
+
+    /// Data or names may be lost: what [`rename_column`](Self::rename_column) and
+    /// [`drop_column`](Self::drop_column) ask for.
+    pub fn destructive(mut self) -> Self {
+        self.destructive = true;
+        self
+    }
+
+    /// Gives a column another name, on tables with column mapping; `path` may lead into a struct.
+    pub fn rename_column(mut self, path: impl Into<String>, new_name: impl Into<String>) -> Self {
+        self.rename_columns.push((path.into(), new_name.into()));
+        self
+    }
+
+    /// Gives a column a wider type, on tables with type widening.
+    pub fn widen_type(mut self, path: impl Into<String>, type_text: impl Into<String>) -> Self {
+        self.widen_types.push((path.into(), type_text.into()));
+        self
+    }
+
+    /// Sets what later writers put into a top-level column for which they have no value: an SQL
+    /// expression. Rows that are there keep what they have.
+    pub fn set_default(mut self, column: impl Into<String>, expression: impl Into<String>) -> Self {
+        self.set_defaults.push((column.into(), expression.into()));
+        self
+    }
+
+    /// Drops a column, on tables with column mapping; `path` may lead into a struct.
+    pub fn drop_column(mut self, path: impl Into<String>) -> Self {
+        self.drop_columns.push(path.into());
         self
     }
 }

@@ -1,5 +1,6 @@
 //! A kind, a table's state and a target give a plan: data that says what would be committed.
 
+mod losses;
 mod repair;
 mod split;
 
@@ -9,9 +10,9 @@ use serde::Serialize;
 pub use repair::Repair;
 pub(crate) use repair::{plan_baseline, plan_repair};
 
-use super::assess::{Assessment, adoption, assess, refused_features};
+use super::assess::{Assessment, adoption, assess, differences, refused_features};
 use super::digest::ChainDigest;
-use super::evolve::{Change, Evolution, NameRules, cannot_enable, unsupported};
+use super::evolve::{Change, Evolution, NEEDS_DEFAULTS, NameRules, cannot_enable, unsupported};
 use super::features::{self, Protocol};
 use super::history::{self, How};
 use super::kind::{Kind, Shape};
@@ -20,7 +21,7 @@ use super::path::ColumnPath;
 use super::refusal::Refusal;
 use super::state::{Stamps, TableState};
 use super::text;
-use super::types::leads_through_a_map;
+use super::types::{leads_through_a_map, same_name};
 use super::version::{LogVersion, MinVersion, Namespace, SchemaVersion};
 use crate::error::ErrorCode;
 
@@ -269,12 +270,26 @@ impl Plan {
 
     /// The names of the table's columns afterwards.
     pub(crate) fn columns_after(&self) -> Vec<String> {
-        let added = self.changes().filter_map(|change| match change {
-            Change::AddColumn { path, .. } => path.parse::<ColumnPath>().ok(),
-            _ => None,
-        });
-        let top = added.filter(|path| path.segments().len() == 1).map(|path| path.name().to_owned());
-        self.columns.iter().cloned().chain(top).collect()
+        let mut columns = self.columns.clone();
+        let top = |path: &str| {
+            let path: ColumnPath = path.parse().ok()?;
+            path.parent().is_empty().then(|| path.name().to_owned())
+        };
+        for change in self.changes() {
+            match change {
+                Change::AddColumn { path, .. } => columns.extend(top(path)),
+                Change::RenameColumn { path, to } => {
+                    let at = top(path).and_then(|old| columns.iter_mut().find(|c| same_name(c, &old)));
+                    at.into_iter().for_each(|column| column.clone_from(to));
+                }
+                Change::DropColumn { path, .. } => {
+                    let gone = top(path);
+                    columns.retain(|c| gone.as_ref().is_none_or(|gone| !same_name(c, gone)));
+                }
+                _ => {}
+            }
+        }
+        columns
     }
 }
 
@@ -353,6 +368,20 @@ fn check_steps(kind: &Kind, from: SchemaVersion, to: SchemaVersion) -> Result<()
     Ok(())
 }
 
+/// What a step left alone, because it was there already, must be what the kind promises: else the
+/// table would be `drifted` right after the commit.
+fn check_result(kind: &Kind, to: SchemaVersion, evolution: &Evolution) -> Result<(), Refusal> {
+    match differences(&kind.shape_at(to), evolution.columns()).first() {
+        None => Ok(()),
+        Some(difference) => Err(Refusal::new(
+            ErrorCode::TypeConflict,
+            format!("the table would not be at version {to} afterwards: {}", difference.text()),
+            "check that this is the right kind for the table, and change the table's column first; nothing was \
+             written",
+        )),
+    }
+}
+
 /// A history that can't be read is never replaced silently: it is the user's record.
 fn check_history(namespace: &Namespace, state: &TableState) -> Result<(), Refusal> {
     let property = namespace.property(super::state::keys::HISTORY);
@@ -416,11 +445,20 @@ fn warnings(
         );
     }
     let schema_changes = migrations.iter().flat_map(|m| &m.changes).any(|c| {
-        matches!(c, Change::AddColumn { .. } | Change::RelaxNullability { .. } | Change::Comment { .. })
+        matches!(
+            c,
+            Change::AddColumn { .. }
+                | Change::RelaxNullability { .. }
+                | Change::Comment { .. }
+                | Change::RenameColumn { .. }
+                | Change::WidenType { .. }
+                | Change::DropColumn { .. }
+        )
     });
     if schema_changes {
         out.push("readers that stream with a fixed schema stop and must be restarted".to_owned());
     }
+    out.extend(losses::warnings(migrations.iter().flat_map(|m| &m.changes), &state.metadata.configuration));
     if let Some(floor) = floor.stamp.filter(|_| floor.changes) {
         out.push(floor_warning(kind, floor));
     }
@@ -481,6 +519,13 @@ fn create(
             "create the table with an engine that knows the feature, or take the property out of [properties]",
         )
     })?;
+    if let Some((column, _)) = shape.defaults.first().filter(|_| !protocol.has("allowColumnDefaults")) {
+        return Err(Refusal::new(
+            ErrorCode::UnsupportedFeature,
+            format!("`{column}` can't get a default: that needs the table feature `allowColumnDefaults`"),
+            NEEDS_DEFAULTS,
+        ));
+    }
     let mut plan = Plan::new(namespace, kind, None, assessment);
     let floor = Floor::of(None, kind.floor_at(to));
     if let Some(floor) = floor.stamp {

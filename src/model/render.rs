@@ -107,6 +107,9 @@ fn created(out: &mut String, shape: &Shape, palette: Palette) {
     if !shape.partition_by.is_empty() {
         let _ = writeln!(out, "       {dim}partitioned by {}{reset}", shape.partition_by.join(", "));
     }
+    for (column, value) in &shape.defaults {
+        let _ = writeln!(out, "       {good}+{reset} default of {column}: {}", quoted(value));
+    }
     for (key, value) in &shape.properties {
         let _ = writeln!(out, "       {good}+{reset} property {key} = {}", quoted(value));
     }
@@ -138,6 +141,17 @@ fn change_line(change: &Change) -> (char, String) {
             ('~', format!("property {key} = {} (was {})", quoted(value), quoted(was)))
         }
         Change::EnableFeature { feature } => ('+', format!("table feature {feature} (a protocol upgrade)")),
+        Change::DropConstraint { key, was } => {
+            let name = key.rsplit('.').next().unwrap_or(key);
+            ('-', format!("constraint {name} (was {})", quoted(was)))
+        }
+        Change::RenameColumn { path, to } => ('~', format!("{path} is called {to}")),
+        Change::WidenType { path, type_text, was } => ('~', format!("{path} {was} → {type_text}")),
+        Change::SetDefault { path, value, was } => {
+            let was = was.as_ref().map(|was| format!(" (was {})", quoted(was))).unwrap_or_default();
+            ('~', format!("default of {path}: {}{was}", quoted(value)))
+        }
+        Change::DropColumn { path, type_text } => ('-', format!("{path} {type_text}")),
         Change::UnsetProperty { key, was } => ('-', format!("property {key} (was {})", quoted(was))),
     }
 }

@@ -22,19 +22,7 @@ pub(crate) fn append_field(schema: &str, parent: &[String], field: &str) -> Opti
 
 /// Sets the comment of the field at `path`.
 pub(crate) fn set_comment(schema: &str, path: &ColumnPath, comment: &str) -> Option<String> {
-    let field = field_at(schema, path.segments())?;
-    let comment = serde_json::Value::from(comment).to_string();
-    match object(field)?.get("metadata").map(|m| m.get()) {
-        Some(metadata) if metadata.starts_with('{') => set_key(schema, metadata, "comment", &comment),
-        _ => set_key(schema, field, "metadata", &format!("{{\"comment\":{comment}}}")),
-    }
-}
-
-/// Gives the field, array element, map key or map value at `path` another type.
-pub(crate) fn set_type(schema: &str, path: &ColumnPath, type_json: &str) -> Option<String> {
-    let old = type_at(schema, path.segments())?;
-    let end = end_of(schema, old);
-    Some(splice(schema, end - old.len(), end, type_json))
+    set_field_metadata(schema, path, "comment", &serde_json::Value::from(comment).to_string())
 }
 
 /// Lets the field, array element or map value at `path` be null.
@@ -49,6 +37,75 @@ pub(crate) fn set_nullable(schema: &str, path: &ColumnPath) -> Option<String> {
         _ => return None,
     };
     set_key(schema, parent, key, "true")
+}
+
+/// Gives the field at `path` another name.
+pub(crate) fn set_name(schema: &str, path: &ColumnPath, name: &str) -> Option<String> {
+    let field = field_at(schema, path.segments())?;
+    set_key(schema, field, "name", &serde_json::Value::from(name).to_string())
+}
+
+/// Gives the field, array element, map key or map value at `path` another type.
+pub(crate) fn set_type(schema: &str, path: &ColumnPath, data_type: &str) -> Option<String> {
+    if let Some(field) = field_at(schema, path.segments()) {
+        return set_key(schema, field, "type", data_type);
+    }
+    let parent = type_at(schema, path.parent())?;
+    let key = match path.name() {
+        "element" => "elementType",
+        "key" => "keyType",
+        "value" => "valueType",
+        _ => return None,
+    };
+    object(parent)?.get(key)?;
+    set_key(schema, parent, key, data_type)
+}
+
+/// Takes the field at `path` out of its struct, with one comma.
+pub(crate) fn remove_field(schema: &str, path: &ColumnPath) -> Option<String> {
+    let field = field_at(schema, path.segments())?;
+    let fields = object(type_at(schema, path.parent())?)?.get("fields")?.get();
+    let fields: Vec<&RawValue> = serde_json::from_str(fields).ok()?;
+    let at = fields.iter().position(|f| std::ptr::eq(f.get(), field))?;
+    let start = |f: &RawValue| end_of(schema, f.get()) - f.get().len();
+    let (from, to) = match (at.checked_sub(1).and_then(|n| fields.get(n)), fields.get(at + 1)) {
+        (Some(before), _) => (end_of(schema, before.get()), end_of(schema, field)),
+        (None, Some(after)) => (end_of(schema, field) - field.len(), start(after)),
+        (None, None) => (end_of(schema, field) - field.len(), end_of(schema, field)),
+    };
+    Some(splice(schema, from, to, ""))
+}
+
+/// The raw value of a key in the metadata of the field at `path`.
+pub(crate) fn field_metadata<'a>(schema: &'a str, path: &ColumnPath, key: &str) -> Option<&'a str> {
+    let metadata = object(field_at(schema, path.segments())?)?.get("metadata")?.get();
+    object(metadata)?.get(key).map(|value| value.get())
+}
+
+/// Sets a key in the metadata of the field at `path`.
+pub(crate) fn set_field_metadata(schema: &str, path: &ColumnPath, key: &str, value: &str) -> Option<String> {
+    let field = field_at(schema, path.segments())?;
+    match object(field)?.get("metadata").map(|m| m.get()) {
+        Some(metadata) if metadata.starts_with('{') => set_key(schema, metadata, key, value),
+        _ => set_key(schema, field, "metadata", &format!("{{{}:{value}}}", serde_json::Value::from(key))),
+    }
+}
+
+/// Appends to a list in the metadata of the field at `path`, which begins where there is none; no
+/// text where something else stands in its place.
+pub(crate) fn append_field_metadata(
+    schema: &str,
+    path: &ColumnPath,
+    key: &str,
+    item: &str,
+) -> Option<String> {
+    let Some(list) = field_metadata(schema, path, key) else {
+        return set_field_metadata(schema, path, key, &format!("[{item}]"));
+    };
+    let items: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let end = end_of(schema, list) - 1;
+    let comma = if items.is_empty() { "" } else { "," };
+    Some(splice(schema, end, end, &format!("{comma}{item}")))
 }
 
 /// Sets `key` of the object `object_text`, which lies inside `text`, and gives the new `text`.

@@ -5,11 +5,13 @@
 
 mod json;
 mod type_text;
+mod widening;
 
 use std::fmt;
 
 pub(crate) use json::{SchemaError, field_json, schema_from_json, schema_json, type_json};
 pub(crate) use type_text::parse_type;
+pub(crate) use widening::leaves;
 
 use super::path::{ColumnPath, quote_segment};
 
@@ -97,7 +99,7 @@ impl Field {
 
 impl Primitive {
     /// Delta's own name.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::String => "string".into(),
             Self::Long => "long".into(),
@@ -128,7 +130,7 @@ impl Primitive {
     }
 
     /// Whether a column of this type may have been widened to `wide` (PROTOCOL.md, Type Widening).
-    fn widens_to(&self, wide: &Self) -> bool {
+    pub(crate) fn widens_to(&self, wide: &Self) -> bool {
         use Primitive::{Byte, Date, Decimal, Double, Float, Integer, Long, Short, TimestampNtz};
         let rank = |p: &Self| [Byte, Short, Integer, Long].iter().position(|r| r == p);
         match (self, wide) {

@@ -2,12 +2,15 @@
 
 mod all;
 mod checksum;
+mod defaults;
 mod iceberg;
 mod kept;
 mod mapping;
 mod refusals;
+mod renames;
 mod timestamps;
 mod upgrades;
+mod widening;
 
 use serde_json::Value;
 

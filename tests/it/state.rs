@@ -12,6 +12,7 @@ mod sources;
 mod tables;
 mod words;
 
+pub(crate) use files::give_ids;
 use std::collections::BTreeSet;
 
 use self::changelog::newest;

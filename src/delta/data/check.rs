@@ -68,7 +68,9 @@ pub(super) async fn of_files(
     files: &[&ActiveFile],
     values: Values,
 ) -> Result<(), Error> {
-    let changes: Vec<Change> = planned.migrations.iter().flat_map(|m| &m.changes).cloned().collect();
+    let changes = planned.migrations.iter().flat_map(|m| &m.changes);
+    // A function has run by now.
+    let changes: Vec<Change> = changes.filter(|c| !matches!(c, Change::Run { .. })).cloned().collect();
     let mut protocol = &state.protocol;
     if let Content::Evolve(evolved) = &planned.content {
         protocol = evolved.protocol.as_ref().unwrap_or(protocol);
@@ -96,7 +98,12 @@ async fn look(
     let staged = stage(location, state, protocol, schema_text, files).await?;
     let session = sql::session();
     let mut all = rows(&session, &staged, Some(FILE)).await?;
-    for change in changes {
+    let moves = |c: &Change| {
+        matches!(c, Change::Update { .. } | Change::RetypeColumn { .. } | Change::AddConstraint { .. })
+    };
+    // What comes behind the last of them is nothing that rows could refuse.
+    let last = changes.iter().rposition(moves).map_or(0, |at| at + 1);
+    for change in &changes[..last] {
         match change {
             Change::Update { set, predicate } => {
                 let after = filled(&session, only(&session, all.clone(), predicate)?, set, predicate)?;
@@ -143,9 +150,14 @@ async fn look(
             | Change::TableDescription { .. }
             | Change::SetProperty { .. }
             | Change::UnsetProperty { .. }
-            | Change::EnableFeature { .. } => {}
-            #[allow(unreachable_patterns)]
-            _ => return Ok(false),
+            | Change::EnableFeature { .. }
+            | Change::DropConstraint { .. }
+            | Change::SetDefault { .. } => {}
+            // What is not given to the rows in memory is looked at when its turn comes.
+            Change::RenameColumn { .. }
+            | Change::WidenType { .. }
+            | Change::DropColumn { .. }
+            | Change::Run { .. } => return Ok(false),
         }
     }
     Ok(true)

@@ -2,6 +2,8 @@
 
 use indexmap::IndexMap;
 
+use super::properties::CONSTRAINT;
+use super::references::Doing;
 use super::{Change, Evolution, lost};
 use crate::error::ErrorCode;
 use crate::model::features;
@@ -9,9 +11,6 @@ use crate::model::path::ColumnPath;
 use crate::model::refusal::Refusal;
 use crate::model::schema_edit;
 use crate::model::types::{DataType, find, resolve, schema_from_json, type_json};
-
-/// Beginning of the properties that hold constraints (PROTOCOL.md, CHECK Constraints).
-const CONSTRAINT: &str = "delta.constraints.";
 
 impl Evolution {
     pub(super) fn update(&self, set: &IndexMap<String, String>, predicate: &str) -> Result<Change, Refusal> {
@@ -43,6 +42,7 @@ impl Evolution {
                 "add a column of the new type and fill it with `update`, or write the table anew",
             ));
         }
+        self.check_references(path, Doing::Retype)?;
         self.check_type(path, data_type)?;
         let text = schema_edit::set_type(&self.schema_text, path, &type_json(data_type).to_string());
         let text = text.ok_or_else(|| lost(path))?;

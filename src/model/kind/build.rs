@@ -168,7 +168,8 @@ pub(crate) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
     let mut shape = Shape::base(&kind);
     for (index, migration) in draft.migrations.into_iter().enumerate() {
         let place = Place::of(&["migrations".to_owned(), index.to_string()]);
-        kind.migrations.push(steps::read(&mut check, &place, migration, &mut shape));
+        let migration = steps::read(&mut check, &place, migration, &mut shape, &kind.identified_by);
+        kind.migrations.push(migration);
     }
     if check.problems.is_empty() { Ok(kind) } else { Err(check.problems) }
 }

@@ -15,8 +15,12 @@ pub(crate) struct Shape {
     pub(crate) partition_by: Vec<String>,
     pub(crate) properties: IndexMap<String, String>,
     pub(crate) description: Option<String>,
+    /// The constraints by name.
+    pub(crate) constraints: IndexMap<String, String>,
     /// What `enable_features` steps asked for, in their order.
     pub(crate) features: Vec<String>,
+    /// What later writers put into a column for which they have no value, by the column's name.
+    pub(crate) defaults: IndexMap<String, String>,
 }
 
 impl Shape {
@@ -26,7 +30,9 @@ impl Shape {
             partition_by: kind.partition_by.clone(),
             properties: kind.properties.clone(),
             description: kind.description.clone(),
+            constraints: IndexMap::new(),
             features: Vec::new(),
+            defaults: IndexMap::new(),
         }
     }
 
@@ -72,11 +78,23 @@ impl Shape {
             Step::RenameColumns(renames) => {
                 for (path, new) in renames {
                     if let Some(field) = field_mut(&mut self.columns, path) {
-                        field.name.clone_from(new);
+                        let old = std::mem::replace(&mut field.name, new.clone());
+                        if path.parent().is_empty()
+                            && let Some(default) = self.defaults.shift_remove(&old)
+                        {
+                            self.defaults.insert(new.clone(), default);
+                        }
                     }
                 }
             }
-            Step::WidenTypes(changes) | Step::RetypeColumns(changes) => {
+            Step::WidenTypes(changes) => {
+                for (path, wide) in changes {
+                    if let Some(target) = resolve_mut(&mut self.columns, path.segments()) {
+                        *target = target.widened(wide);
+                    }
+                }
+            }
+            Step::RetypeColumns(changes) => {
                 for (path, data_type) in changes {
                     if let Some(target) = resolve_mut(&mut self.columns, path.segments()) {
                         target.clone_from(data_type);
@@ -86,7 +104,11 @@ impl Shape {
             Step::DropColumns(paths) => {
                 for path in paths {
                     if let Some(siblings) = siblings_mut(&mut self.columns, path.parent()) {
-                        siblings.retain(|f| f.name != path.name());
+                        let there = find(siblings, path.name()).map(|f| f.name.clone());
+                        siblings.retain(|f| there.as_ref() != Some(&f.name));
+                        if let Some(name) = there.filter(|_| path.parent().is_empty()) {
+                            self.defaults.shift_remove(&name);
+                        }
                     }
                 }
             }
@@ -98,11 +120,24 @@ impl Shape {
                     self.features.push(feature.clone());
                 }
             }
-            Step::DropConstraints(_)
-            | Step::Update { .. }
-            | Step::Run(_)
-            | Step::SetDefaults(_)
-            | Step::AddConstraints(_) => {}
+            Step::SetDefaults(defaults) => {
+                for (column, expression) in defaults {
+                    if let Some(field) = find(&self.columns, column) {
+                        self.defaults.insert(field.name.clone(), expression.clone());
+                    }
+                }
+            }
+            Step::DropConstraints(names) => {
+                self.constraints.retain(|name, _| !names.iter().any(|n| n.eq_ignore_ascii_case(name)));
+            }
+            Step::AddConstraints(constraints) => {
+                self.constraints.extend(constraints.iter().map(|(k, v)| (k.clone(), v.clone())));
+                if !self.features.iter().any(|f| f == "checkConstraints") {
+                    self.features.push("checkConstraints".to_owned());
+                }
+            }
+            // A new table has no rows.
+            Step::Update { .. } | Step::Run(_) => {}
         }
     }
 

@@ -274,6 +274,18 @@ fn readd(
                 .map_or_else(|| Ok(Plan::new(namespace, kind, Some(state), other.clone())), Err);
         }
     };
+    // Added again by a release that does not know the step, such a column would be another, empty one.
+    if version > kind.newest() {
+        return Err(Refusal::new(
+            ErrorCode::Drifted,
+            format!(
+                "the table is at version {version}, and {} is known here: a later migration may have renamed or \
+                 dropped what it lacks",
+                kind.newest()
+            ),
+            "upgrade this program, or repair the table with the release that migrated it",
+        ));
+    }
     let lacks = |path: &&ColumnPath| resolve(&state.columns, path.segments()).is_none();
     if let Some(path) = kind.identified_by().iter().find(lacks) {
         return Err(Refusal::new(

@@ -80,6 +80,8 @@ fn is_foreseen(change: &Change) -> bool {
         | Change::SetProperty { .. }
         | Change::UnsetProperty { .. }
         | Change::EnableFeature { .. }
+        | Change::DropConstraint { .. }
+        | Change::SetDefault { .. }
         | Change::Update { .. }
         | Change::RetypeColumn { .. }
         | Change::AddConstraint { .. } => true,
@@ -163,6 +165,7 @@ pub(super) fn commits(
         }
         split.open.to = version;
     }
+    super::check_result(kind, to, &split.evolution)?;
     split.close(to);
     Ok(split.done)
 }

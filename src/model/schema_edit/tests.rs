@@ -49,6 +49,43 @@ fn nullability_is_relaxed_in_place() {
 }
 
 #[test]
+fn a_name_or_a_type_is_replaced_in_its_place() {
+    let new = set_name(SCHEMA, &path("däta"), "a \"b\"").unwrap();
+    assert_eq!(new, SCHEMA.replace(r#""d\u00e4ta""#, r#""a \"b\"""#));
+    let new = set_type(SCHEMA, &path("eventdate"), "\"timestamp_ntz\"").unwrap();
+    assert_eq!(new, SCHEMA.replace(r#""type":"date""#, r#""type":"timestamp_ntz""#));
+    let new = set_type(SCHEMA, &path("däta.element.key"), "\"long\"").unwrap();
+    assert_eq!(new, SCHEMA.replace(r#""keyType":"string""#, r#""keyType":"long""#));
+    for gone in ["gone", "eventDate.key", "däta.value"] {
+        assert_eq!(set_name(SCHEMA, &path(gone), "x"), None, "{gone}");
+        assert_eq!(set_type(SCHEMA, &path(gone), "x"), None, "{gone}");
+        assert_eq!(remove_field(SCHEMA, &path(gone)), None, "{gone}");
+    }
+    assert_eq!(set_name(SCHEMA, &path("däta.element"), "x"), None);
+}
+
+#[test]
+fn a_field_is_taken_out_with_one_comma() {
+    let three = r#"{"type":"struct","fields":[ {"name":"a"} , {"name":"b"} ,{"name":"c"}]}"#;
+    let left = |name: &str| remove_field(three, &path(name)).unwrap();
+    assert_eq!(left("a"), r#"{"type":"struct","fields":[ {"name":"b"} ,{"name":"c"}]}"#);
+    assert_eq!(left("B"), r#"{"type":"struct","fields":[ {"name":"a"} ,{"name":"c"}]}"#);
+    assert_eq!(left("c"), r#"{"type":"struct","fields":[ {"name":"a"} , {"name":"b"}]}"#);
+    let one = r#"{"type":"struct","fields":[ {"name":"a"} ]}"#;
+    assert_eq!(remove_field(one, &path("a")).unwrap(), r#"{"type":"struct","fields":[  ]}"#);
+}
+
+#[test]
+fn lists_in_metadata_grow_at_their_end() {
+    let new = append_field_metadata(SCHEMA, &path("däta"), "l", "{\"a\":1}").unwrap();
+    assert_eq!(without(&new, r#","metadata":{"l":[{"a":1}]}"#), SCHEMA);
+    let again = append_field_metadata(&new, &path("däta"), "l", "2").unwrap();
+    assert_eq!(again, new.replace(r#"[{"a":1}]"#, r#"[{"a":1},2]"#));
+    assert_eq!(append_field_metadata(SCHEMA, &path("eventDate"), "n", "2"), None);
+    assert_eq!(field_metadata(&again, &path("däta"), "l"), Some(r#"[{"a":1},2]"#));
+}
+
+#[test]
 fn metadata_is_carried_over_but_for_what_changed() {
     let raw = r#"{"id":"i","future":[ 1 ],"name":null,"format":{"provider":"parquet","options":{"a":"b"}},"schemaString":"{}","partitionColumns":["p"],"configuration":{"delta.x":"\u0041","gone":"1","app.v":"1"},"createdTime":17}"#;
     let changes = [("app.v", Some("2")), ("gone", None), ("new", Some("q\"\n"))];

@@ -78,6 +78,25 @@ fn readding_is_refused_where_a_column_has_another_type() {
     refused(&log.table(), FACTS, &["--readd-columns"], "drifted");
 }
 
+/// A release that knows less can't tell a column that is lost from one that was renamed or dropped.
+#[test]
+fn readding_is_refused_to_a_release_that_knows_less() {
+    let base = "kind = \"facts\"\n[columns]\nid = \"long\"\ncode = \"string\"\n\
+        [properties]\n\"delta.columnMapping.mode\" = \"name\"\n";
+    let newer = format!(
+        "{base}[[migrations]]\ndescription = \"d\"\ndestructive = true\nrename_columns = {{ code = \"c\" }}\n"
+    );
+    let table = Table::missing();
+    assert_eq!(apply(&table, base).table()["outcome"], "created");
+    assert_eq!(apply(&table, &newer).table()["outcome"], "migrated");
+    let before = table.files();
+    let ran = repair(&table, base, &["--readd-columns"]);
+    let error = ran.table()["error"].clone();
+    assert_eq!(error["code"], "drifted", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("at version 1, and 0 is known here"), "{error}");
+    assert!(table.files() == before);
+}
+
 #[test]
 fn readding_where_nothing_is_lost_writes_nothing() {
     let table = facts().table();

@@ -82,6 +82,11 @@ fn the_sample_kinds_use_every_step_and_every_type() {
         "table_description",
         "set_properties",
         "unset_properties",
+        "drop_constraints",
+        "rename_columns",
+        "widen_types",
+        "set_defaults",
+        "drop_columns",
         "raises_min_version",
         "min_version_waived",
         "identified_by",
@@ -146,7 +151,7 @@ async fn passes(names: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_corpus_of_odd_sample_kinds_passes() {
-    passes(&["any", "changes", "frozen", "mapped", "partitioned"]).await;
+    passes(&["any", "changes", "frozen", "mapped", "partitioned", "evolved"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

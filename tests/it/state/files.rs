@@ -224,11 +224,33 @@ fn with_step(step: &str) -> String {
     )
 }
 
+/// Column mapping for every field of a schema.
+pub(crate) fn give_ids(data_type: &mut serde_json::Value, last: &mut u32) {
+    for key in ["elementType", "keyType", "valueType"] {
+        if data_type.get(key).is_some() {
+            give_ids(&mut data_type[key], last);
+        }
+    }
+    for field in data_type.get_mut("fields").and_then(|f| f.as_array_mut()).into_iter().flatten() {
+        *last += 1;
+        field["metadata"]["delta.columnMapping.id"] = (*last).into();
+        field["metadata"]["delta.columnMapping.physicalName"] = format!("p{last}").into();
+        give_ids(&mut field["type"], last);
+    }
+}
+
 #[test]
 fn the_page_says_which_steps_are_carried_out() {
     let mut log = facts();
     log.schema["fields"].as_array_mut().unwrap().push(crate::support::column("n", "integer"));
-    let table = log.table();
+    // A table on which every step can be carried out.
+    give_ids(&mut log.schema, &mut 0);
+    let features = ["columnMapping", "typeWidening", "allowColumnDefaults"];
+    let table = log
+        .features(&features[..2], &features)
+        .property("delta.columnMapping.mode", "name")
+        .property("delta.enableTypeWidening", "true")
+        .table();
     let steps = rows(STEPS).iter().filter(|row| row.key.matches('.').count() == 1);
     let mut faults = Vec::new();
     for row in steps {

@@ -100,7 +100,7 @@ fn findings_consequences_and_checks() {
 }
 
 /// Every code; the compiler does not know whether it is, so the source is asked below.
-const CODES: [ErrorCode; 27] = [
+const CODES: [ErrorCode; 28] = [
     ErrorCode::Missing,
     ErrorCode::InvalidStamp,
     ErrorCode::NotThisKind,
@@ -115,6 +115,7 @@ const CODES: [ErrorCode; 27] = [
     ErrorCode::InvalidName,
     ErrorCode::TypeConflict,
     ErrorCode::RequiredColumn,
+    ErrorCode::ColumnInUse,
     ErrorCode::RewriteRequired,
     ErrorCode::Behind,
     ErrorCode::StalePlan,

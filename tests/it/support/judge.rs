@@ -88,7 +88,8 @@ pub(crate) fn parse(text: &str) -> Value {
 /// Everything that is wrong with a commit; empty for a sound one.
 ///
 /// `may` lists what the migration asked for besides new columns: `comment:PATH`, `nullable:PATH`,
-/// `property:KEY`, `protocol`, `description`.
+/// `property:KEY`, `protocol`, `description`, `rename:PATH=NAME`, `drop:PATH`, `widen:PATH=TYPE`,
+/// `default:PATH`. Paths are those before the commit.
 pub(crate) fn judge(before: &Before, entry: &str, may: &[&str]) -> Vec<String> {
     let mut judge = Judge { before, may, wrong: Vec::new() };
     let actions = judge.actions(entry);
@@ -130,6 +131,12 @@ impl Judge<'_> {
 
     fn may(&self, what: &str) -> bool {
         self.may.contains(&what)
+    }
+
+    /// What was asked for of a path: `what:PATH=…`.
+    fn asked(&self, what: &str, path: &str) -> Option<String> {
+        let lead = format!("{what}:{path}=");
+        self.may.iter().find_map(|m| m.strip_prefix(&lead)).map(str::to_owned)
     }
 
     fn actions(&mut self, entry: &str) -> Vec<(String, Value)> {

@@ -34,7 +34,7 @@ pub(crate) struct Log {
     pub(crate) protocol: Value,
     pub(crate) metadata: Value,
     pub(crate) schema: Value,
-    txn: Option<(String, u64)>,
+    pub(crate) txn: Option<(String, u64)>,
 }
 
 impl Log {

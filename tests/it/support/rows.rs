@@ -102,6 +102,11 @@ pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
     tokio::task::spawn_blocking(scan).await.unwrap()
 }
 
+/// The same of a table that deltalake does not read itself.
+pub(crate) async fn scan_folder(table: &Table) -> Vec<Value> {
+    scan(deltalake::DeltaTableBuilder::from_url(table.url()).unwrap().build().unwrap()).await
+}
+
 pub(crate) fn to_json(batch: &RecordBatch) -> Vec<Value> {
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
     writer.write(batch).unwrap();

@@ -176,6 +176,27 @@ impl Table {
     }
 }
 
+/// A copy of a table that another program wrote, from the collection beside the checkout; none, told on
+/// stderr, where that is not there.
+pub(crate) fn copied(name: &str) -> Option<Table> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/tables");
+    let folder = std::env::var_os("DELTA_MIGRATE_TABLES").map_or_else(default, PathBuf::from).join(name);
+    if !folder.is_dir() {
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("skipped: there is no table {}", folder.display());
+        }
+        return None;
+    }
+    let table = Table::missing();
+    for file in files_below(&folder).into_keys().filter(|path| path.is_file()) {
+        let to = table.path().join(file.strip_prefix(&folder).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(&file, &to).unwrap();
+    }
+    Some(table)
+}
+
 /// Every file below a folder (or the file itself) with its bytes.
 pub(crate) fn files_below(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();

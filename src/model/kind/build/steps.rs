@@ -1,5 +1,7 @@
 //! Reads one migration's steps and checks each against the shape it meets.
 
+mod columns;
+
 use indexmap::IndexMap;
 
 use super::{Check, Place, UNKNOWN, taken, unique_map};
@@ -7,7 +9,7 @@ use crate::model::features;
 use crate::model::kind::Shape;
 use crate::model::migration::{AddedColumn, ColumnDraft, Function, Migration, MigrationBuilder, Step};
 use crate::model::path::ColumnPath;
-use crate::model::types::{DataType, Target, resolve, same_name};
+use crate::model::types::{DataType, Target, resolve};
 
 /// The ways out of a required column.
 pub(crate) const WAYS_OUT: &str = "make it nullable; or add it nullable and fill it with an `update` step; \
@@ -19,10 +21,11 @@ pub(super) fn read(
     place: &Place,
     draft: MigrationBuilder,
     shape: &mut Shape,
+    identified_by: &[ColumnPath],
 ) -> Migration {
     let before = (check.problems.len(), check.skipped);
     check_head(check, place, &draft);
-    let mut reader = Reader { check, place, shape, steps: Vec::new() };
+    let mut reader = Reader { check, place, shape, identified_by, steps: Vec::new() };
     reader.read(&draft);
     let steps = reader.steps;
     let migration = Migration {
@@ -98,12 +101,13 @@ struct Reader<'a> {
     check: &'a mut Check,
     place: &'a Place,
     shape: &'a mut Shape,
+    identified_by: &'a [ColumnPath],
     steps: Vec<Step>,
 }
 
 impl Reader<'_> {
     fn read(&mut self, draft: &MigrationBuilder) {
-        self.push_some(draft.drop_constraints.clone(), Step::DropConstraints);
+        self.constraints_dropped(&draft.drop_constraints);
         for (i, feature) in draft.enable_features.iter().enumerate() {
             if let Err(meant) = features::known(feature) {
                 let wanted = match meant {
@@ -132,10 +136,7 @@ impl Reader<'_> {
         self.unset(&draft.unset_properties, &draft.set_properties);
         self.update(draft);
         self.functions(&draft.run);
-        let defaults = self.by_column("set_defaults", &draft.set_defaults);
-        if !defaults.is_empty() {
-            self.push(Step::SetDefaults(defaults));
-        }
+        self.defaults(&draft.set_defaults);
         let retyped = self.retyped("retype_columns", &draft.retype_columns, false);
         self.push_some(retyped, Step::RetypeColumns);
         let constraints =
@@ -143,8 +144,7 @@ impl Reader<'_> {
         if !constraints.is_empty() {
             self.push(Step::AddConstraints(constraints));
         }
-        let dropped = self.dropped(&draft.drop_columns);
-        self.push_some(dropped, Step::DropColumns);
+        self.dropped(&draft.drop_columns);
     }
 
     fn push(&mut self, step: Step) {
@@ -319,29 +319,6 @@ impl Reader<'_> {
         self.push_some(keys.to_vec(), Step::UnsetProperties);
     }
 
-    fn renames(&mut self, pairs: &[(String, String)]) {
-        let mut renames = Vec::new();
-        for (text, new) in pairs {
-            let place = self.place.child("rename_columns").child(text);
-            let Some(path) = self.existing(&place, text) else { continue };
-            let parent = path.parent().to_vec();
-            let siblings = match resolve(&self.shape.columns, &parent).map(Target::data_type) {
-                Some(DataType::Struct(fields)) => fields.as_slice(),
-                _ => self.shape.columns.as_slice(),
-            };
-            if new.is_empty() || siblings.iter().any(|f| same_name(&f.name, new) && f.name != path.name()) {
-                self.check.add(
-                    &place,
-                    format!("the new name `{new}` is empty or taken"),
-                    "wanted a free name",
-                );
-            } else {
-                renames.push((path, new.clone()));
-            }
-        }
-        self.push_some(renames, Step::RenameColumns);
-    }
-
     fn retyped(
         &mut self,
         step: &str,
@@ -358,7 +335,7 @@ impl Reader<'_> {
             if self.check.skips(&self.shape.columns, path.segments()) {
                 continue;
             }
-            let (same, fits) = old.map_or((false, false), |old| (old.same_as(&new), old.fits(&new)));
+            let (same, fits) = old.map_or((false, false), |old| (old.same_as(&new), old.widens_to(&new)));
             if same {
                 self.check.add(&place, format!("`{path}` is of type {new} already"), "leave it out");
             } else if widening && !fits {
@@ -366,9 +343,14 @@ impl Reader<'_> {
                 self.check.add(
                     &place,
                     format!("{old} can't be widened to {new}"),
-                    "see PROTOCOL.md, Type Widening; another change of type is `retype_columns`",
+                    "a narrower or another type is a new column that `update` fills, or `retype_columns`, which \
+                     rewrites the table; PROTOCOL.md, Type Widening, lists the wider ones",
                 );
             } else {
+                if widening {
+                    // Taken into the shape at once, so that the next of this step builds on it.
+                    self.shape.apply_step(&Step::WidenTypes(vec![(path.clone(), new.clone())]));
+                }
                 changes.push((path, new));
             }
         }
@@ -413,11 +395,6 @@ impl Reader<'_> {
         }
     }
 
-    fn by_column(&mut self, step: &str, pairs: &[(String, String)]) -> IndexMap<String, String> {
-        let place = self.place.child(step);
-        self.by_column_at(&place, pairs)
-    }
-
     /// Expressions by column; the columns must be at the top level.
     fn by_column_at(&mut self, place: &Place, pairs: &[(String, String)]) -> IndexMap<String, String> {
         let mut map = IndexMap::new();
@@ -435,20 +412,6 @@ impl Reader<'_> {
             }
         }
         map
-    }
-
-    fn dropped(&mut self, texts: &[String]) -> Vec<ColumnPath> {
-        let mut paths = Vec::new();
-        for (i, text) in texts.iter().enumerate() {
-            let place = self.place.child("drop_columns").child(i);
-            let Some(path) = self.existing(&place, text) else { continue };
-            if path.parent().is_empty() && self.shape.partition_by.iter().any(|p| p == path.name()) {
-                self.check.add(&place, format!("`{path}` is a partition column"), "it can't be dropped");
-            } else {
-                paths.push(path);
-            }
-        }
-        paths
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) fn see(seen: &mut Seen, runtime: &Runtime) {
     report(seen, &lake, &["plan", "-o", "plan.json"]);
     seen.add(PLANS, &json(&lake.path("plan.json")));
     report(seen, &lake, &["apply", "--target", "0", "new"]);
+    constrain(&lake.path("new"));
     report(seen, &lake, &["plan", "new"]);
     report(seen, &lake, &["apply", "--max-changed", "0"]);
     report(seen, &lake, &["apply", "--events", "events.jsonl"]);
@@ -55,8 +56,38 @@ pub(super) fn see(seen: &mut Seen, runtime: &Runtime) {
     }
 }
 
-const FEATURES: &str = "kind = \"features\"\n[columns]\nid = \"long\"\n\
-    [[migrations]]\ndescription = \"change data\"\nraises_min_version = true\nenable_features = [\"changeDataFeed\"]\n";
+const FEATURES: &str = r#"
+kind = "features"
+[columns]
+id = "long"
+code = "string"
+n = "integer"
+[properties]
+"delta.columnMapping.mode" = "name"
+[[migrations]]
+description = "change data"
+raises_min_version = true
+enable_features = ["changeDataFeed", "typeWidening", "allowColumnDefaults"]
+[[migrations]]
+description = "names and types"
+raises_min_version = true
+destructive = true
+drop_constraints = ["positive"]
+rename_columns = { id = "key" }
+widen_types = { n = "long" }
+set_defaults = { n = "0" }
+drop_columns = ["code"]
+"#;
+
+/// Another program gives the newest table a constraint.
+fn constrain(folder: &Path) {
+    let file = |version: u64| folder.join(format!("_delta_log/{version:020}.json"));
+    let text = std::fs::read_to_string(file(0)).unwrap();
+    let actions = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut metadata = actions.into_iter().find(|a| a.get("metaData").is_some()).unwrap();
+    metadata["metaData"]["configuration"]["delta.constraints.positive"] = "n > 0".into();
+    std::fs::write(file(1), format!("{metadata}\n")).unwrap();
+}
 
 fn report(seen: &mut Seen, lake: &Lake, args: &[&str]) {
     let (_, document) = lake.json(args);

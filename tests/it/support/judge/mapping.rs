@@ -63,13 +63,42 @@ pub(super) fn judge(judge: &mut Judge<'_>, metadata: &Value, fields: &[Found]) {
             judge.check(!new, format!("`{path}` and `{other}` share the physical name {name}"));
         }
     }
+    let dropped = judge.may.iter().any(|m| m.starts_with("drop:"));
+    old_highest = old_highest
+        .max(highest_id(&super::parse(judge.before.metadata["schemaString"].as_str().unwrap_or("{}"))));
     judge.check(lowest > old_highest, "a new id is not above every old one");
     let max = max(metadata);
     // Where it was missing and no id is new, nobody has to write it.
-    let absent = max.is_none() && highest == 0 && judge.before.metadata["configuration"].get(MAX).is_none();
+    let absent = max.is_none()
+        && highest == 0
+        && !dropped
+        && judge.before.metadata["configuration"].get(MAX).is_none();
     let enough = max.is_some_and(|m| m >= before && m >= highest && m >= old_highest);
     judge.check(absent || enough, format!("{MAX} is {max:?}"));
     iceberg(judge, metadata, fields);
+}
+
+/// The highest id that stands anywhere in a schema.
+fn highest_id(value: &Value) -> i64 {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| match key.as_str() {
+                ID => value.as_i64().unwrap_or(0),
+                NESTED => value
+                    .as_object()
+                    .into_iter()
+                    .flat_map(|n| n.values())
+                    .filter_map(Value::as_i64)
+                    .max()
+                    .unwrap_or(0),
+                _ => highest_id(value),
+            })
+            .max()
+            .unwrap_or(0),
+        Value::Array(items) => items.iter().map(highest_id).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// New arrays and maps: none under V1; with an id for each part under V2 and V3.

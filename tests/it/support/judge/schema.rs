@@ -41,6 +41,10 @@ fn same_but_added(judge: &mut Judge<'_>, old: &str, new: &str, at: &str, added: 
     if old == new {
         return;
     }
+    if let Some(wide) = judge.asked("widen", at) {
+        judge.check(parse(new) == wide, format!("`{at}` is {new}, not {wide}"));
+        return;
+    }
     let (was, is) = (object(old), object(new));
     let keys = |o: &Object<'_>| o.keys().cloned().collect::<Vec<_>>();
     judge.check(keys(&was) == keys(&is) && !was.is_empty(), format!("the type of `{at}` changed"));
@@ -58,7 +62,15 @@ fn same_but_added(judge: &mut Judge<'_>, old: &str, new: &str, at: &str, added: 
 
 fn same_fields(judge: &mut Judge<'_>, old: &str, new: &str, at: &str, added: &mut BTreeSet<String>) {
     let of = |text| serde_json::from_str::<Vec<&RawValue>>(text).unwrap();
-    let (old, new) = (of(old), of(new));
+    let (mut old, new) = (of(old), of(new));
+    let name = |field: &RawValue| parse(field.get())["name"].as_str().unwrap_or_default().to_owned();
+    let may = judge.may;
+    let gone: Vec<String> = old.iter().map(|f| name(f)).collect();
+    for gone in gone.into_iter().filter(|n| may.contains(&format!("drop:{}", below(at, n)).as_str())) {
+        let there = new.iter().any(|f| name(f) == gone);
+        judge.check(!there, format!("`{}` is there still", below(at, &gone)));
+    }
+    old.retain(|f| !judge.may(&format!("drop:{}", below(at, &name(f)))));
     judge.check(new.len() >= old.len(), format!("fields of `{at}` are gone"));
     for (was, is) in old.iter().zip(&new) {
         if was.get() != is.get() {
@@ -73,6 +85,7 @@ fn same_fields(judge: &mut Judge<'_>, old: &str, new: &str, at: &str, added: &mu
 
 fn same_field(judge: &mut Judge<'_>, was: &str, is: &str, at: &str, added: &mut BTreeSet<String>) {
     let path = below(at, parse(was)["name"].as_str().unwrap());
+    let old_type = parse(was)["type"].clone();
     let (was, is) = (object(was), object(is));
     let keys = |o: &Object<'_>| o.keys().cloned().collect::<Vec<_>>();
     judge.check(keys(&was) == keys(&is), format!("the keys of `{path}` changed"));
@@ -80,6 +93,19 @@ fn same_field(judge: &mut Judge<'_>, was: &str, is: &str, at: &str, added: &mut 
         let Some(is) = is.get(key) else { continue };
         match key.as_str() {
             "type" => same_but_added(judge, was.get(), is.get(), &path, added),
+            "name" if judge.asked("rename", &path).is_some() => {
+                let wanted = judge.asked("rename", &path).unwrap();
+                judge.check(parse(is.get()) == wanted, format!("`{path}` is not called {wanted}"));
+            }
+            "metadata" if !widened_in(judge, &path).is_empty() => {
+                type_changes(judge, &path, &old_type, was, is)
+            }
+            "metadata" if judge.may(&format!("default:{path}")) => {
+                let (mut was, mut is) = (object(was.get()), object(is.get()));
+                was.shift_remove("CURRENT_DEFAULT");
+                judge.check(is.shift_remove("CURRENT_DEFAULT").is_some(), format!("`{path}` has no default"));
+                judge.check(texts(&was) == texts(&is), format!("the metadata of `{path}` changed"));
+            }
             "nullable" if judge.may(&format!("nullable:{path}")) => {
                 judge.check(is.get() == "true", format!("`{path}` was not relaxed"));
             }
@@ -87,14 +113,64 @@ fn same_field(judge: &mut Judge<'_>, was: &str, is: &str, at: &str, added: &mut 
                 let (mut was, mut is) = (object(was.get()), object(is.get()));
                 was.shift_remove("comment");
                 is.shift_remove("comment");
-                let texts = |o: &Object<'_>| {
-                    o.iter().map(|(k, v)| (k.clone(), v.get().to_owned())).collect::<Vec<_>>()
-                };
                 judge.check(texts(&was) == texts(&is), format!("the metadata of `{path}` changed"));
             }
             _ => judge.check(was.get() == is.get(), format!("`{key}` of `{path}` changed")),
         }
     }
+}
+
+fn texts(object: &Object<'_>) -> Vec<(String, String)> {
+    object.iter().map(|(k, v)| (k.clone(), v.get().to_owned())).collect()
+}
+
+/// The parts of a field that were to be widened: the ways to them below it, and their new types.
+fn widened_in(judge: &Judge<'_>, path: &str) -> Vec<(Vec<String>, String)> {
+    let widened = judge.may.iter().filter_map(|m| m.strip_prefix("widen:")?.rsplit_once('='));
+    let inside = widened.filter_map(|(at, wide)| {
+        let way: Vec<String> = match at.strip_prefix(path)? {
+            "" => Vec::new(),
+            rest => rest.strip_prefix('.')?.split('.').map(str::to_owned).collect(),
+        };
+        way.iter().all(|w| ["element", "key", "value"].contains(&w.as_str())).then(|| (way, wide.to_owned()))
+    });
+    inside.collect()
+}
+
+/// The history of type changes grows by those that were asked for, and by nothing else.
+fn type_changes(judge: &mut Judge<'_>, path: &str, old_type: &Value, was: &RawValue, is: &RawValue) {
+    let (mut was, mut is) = (object(was.get()), object(is.get()));
+    let list = |raw: Option<&RawValue>| raw.map(|r| r.get().to_owned()).unwrap_or_else(|| "[]".to_owned());
+    let before = list(was.shift_remove("delta.typeChanges"));
+    let after = list(is.shift_remove("delta.typeChanges"));
+    judge.check(texts(&was) == texts(&is), format!("the metadata of `{path}` changed"));
+    let kept = after.starts_with(before.trim_end_matches(']'));
+    judge.check(kept, format!("the type changes of `{path}` are not kept"));
+    let (before, after) = (parse(&before), parse(&after));
+    let new = after.as_array().into_iter().flatten().skip(before.as_array().map_or(0, Vec::len));
+    let mut wanted = Vec::new();
+    for (way, wide) in widened_in(judge, path) {
+        let mut part = old_type;
+        for step in &way {
+            part = &part[match step.as_str() {
+                "element" => "elementType",
+                "key" => "keyType",
+                _ => "valueType",
+            }];
+        }
+        let mut change = serde_json::json!({ "fromType": part, "toType": wide });
+        if !way.is_empty() {
+            change["fieldPath"] = way.join(".").into();
+        }
+        wanted.push(change);
+    }
+    let strip = |change: &Value| {
+        let mut change = change.clone();
+        change.as_object_mut().map(|c| c.remove("tableVersion"));
+        change
+    };
+    let new: Vec<Value> = new.map(strip).collect();
+    judge.check(new == wanted, format!("the type changes of `{path}` are {new:?}, not {wanted:?}"));
 }
 
 fn below(at: &str, name: &str) -> String {
