@@ -314,12 +314,13 @@ pub use deprecated::{How, InvalidStamp};
 pub use error::{Error, ErrorCode, Stage};
 #[doc(hidden)]
 pub use migrator::Moments;
-pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, StartupPolicy};
+pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, Reconciled, StartupPolicy};
 pub use model::assess::{Assessment, Difference, FoundKind};
 pub use model::evolve::Change;
 pub use model::kind::{Adopt, Kind, KindBuilder};
 pub use model::migration::{Migration, MigrationBuilder};
 pub use model::plan::{Mode, Plan, Repair, Target};
+pub use model::reconcile::{Desired, DifferenceKind, SchemaDiff, SchemaDifference};
 pub use model::report::{
     BatchReport, ErrorReport, MigrationReport, Outcome, SourceReport, Summary, TableReport,
 };

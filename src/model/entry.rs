@@ -3,8 +3,9 @@
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use super::evolve::Change;
 use super::features::{Duties, Protocol, mapping_mode};
-use super::history::{self, Entry};
+use super::history::{self, Entry, How};
 use super::kind::Shape;
 use super::mapping::{MAX_COLUMN_ID, Mapping};
 use super::plan::{Content, Evolved, Plan, PlannedCommit};
@@ -32,6 +33,12 @@ pub(crate) struct Moment {
 /// The key of [`Moment::commit_id`] in commitInfo, the one that Spark uses for the same purpose.
 pub(crate) const COMMIT_ID: &str = "txnId";
 
+/// The operation of a commit that changes a table's version.
+pub(crate) const MIGRATE: &str = "MIGRATE";
+
+/// The operation of a commit that adds columns and leaves the stamps alone.
+pub(crate) const RECONCILE: &str = "RECONCILE";
+
 /// The lines of the entry, one action each; none where the state lacks the raw metadata.
 pub(crate) fn entry(
     plan: &Plan,
@@ -39,7 +46,9 @@ pub(crate) fn entry(
     state: Option<&TableState>,
     moment: &Moment,
 ) -> Option<Vec<u8>> {
-    let stamps = stamps(plan, commit, state, moment);
+    // A reconciliation belongs to no version: stamps, record and evidence stay as they are.
+    let is_stamped = commit.how != How::Reconciled;
+    let stamps = if is_stamped { stamps(plan, commit, state, moment) } else { IndexMap::new() };
     let mut actions = vec![json!({ "commitInfo": commit_info(plan, commit, state, moment) }).to_string()];
     match &commit.content {
         Content::Create { shape, protocol } => {
@@ -57,9 +66,11 @@ pub(crate) fn entry(
             actions.push(format!("{{\"metaData\":{metadata}}}"));
         }
     }
-    let app_id = plan.namespace.evidence_id(&plan.kind);
-    let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
-    actions.push(json!({ "txn": txn }).to_string());
+    if is_stamped {
+        let app_id = plan.namespace.evidence_id(&plan.kind);
+        let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
+        actions.push(json!({ "txn": txn }).to_string());
+    }
     let mut text = actions.join("\n");
     text.push('\n');
     // A raw value may hold line breaks where JSON allows white space; an action is one line.
@@ -98,8 +109,28 @@ fn stamps(
     out
 }
 
-/// Spark reads operation parameters as a map of strings, so nested values are JSON in a string.
-fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, moment: &Moment) -> Value {
+/// What a commit says of itself: its operation, and the parameters of it. Spark reads these as a map of
+/// strings, so nested values are JSON in a string.
+fn operation(plan: &Plan, commit: &PlannedCommit, moment: &Moment) -> (&'static str, Value) {
+    if commit.how == How::Reconciled {
+        let column = |change: &Change| match change {
+            Change::AddColumn { path, type_text, comment: _ } => {
+                Some(json!({ "path": path, "type": type_text }))
+            }
+            _ => None,
+        };
+        let columns: Vec<Value> =
+            commit.migrations.iter().flat_map(|m| &m.changes).filter_map(column).collect();
+        let mut parameters = json!({ "namespace": plan.namespace });
+        if let Some(map) = parameters.as_object_mut() {
+            if !plan.kind.is_empty() {
+                map.insert("kind".to_owned(), Value::from(plan.kind.clone()));
+            }
+            map.insert("columns".to_owned(), Value::from(Value::from(columns).to_string()));
+            map.insert("release".to_owned(), Value::from(moment.release.clone()));
+        }
+        return (RECONCILE, parameters);
+    }
     let migrations: Vec<Value> = commit
         .migrations
         .iter()
@@ -121,9 +152,14 @@ fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, 
     };
     put("floor", commit.floor.map(|f| f.to_string()));
     put("why", commit.why.clone());
+    (MIGRATE, parameters)
+}
+
+fn commit_info(plan: &Plan, commit: &PlannedCommit, state: Option<&TableState>, moment: &Moment) -> Value {
+    let (operation, parameters) = operation(plan, commit, moment);
     let mut info = json!({
         "timestamp": moment.millis,
-        "operation": "MIGRATE",
+        "operation": operation,
         "operationParameters": parameters,
         "isBlindAppend": false,
         "engineInfo": concat!("delta-migrate/", env!("CARGO_PKG_VERSION")),

@@ -186,6 +186,11 @@ impl Evolution {
         }
     }
 
+    /// The columns as they will be.
+    pub(crate) fn columns(&self) -> &[Field] {
+        &self.columns
+    }
+
     /// Applies one migration and lists what it really changes on this table.
     pub(crate) fn apply(&mut self, migration: &Migration) -> Result<Vec<Change>, Refusal> {
         let mut changes = Vec::new();

@@ -34,7 +34,11 @@ impl Palette {
 
     fn outcome(self, outcome: Outcome) -> &'static str {
         match outcome {
-            Outcome::Created | Outcome::Migrated | Outcome::Repaired | Outcome::Current => self.good,
+            Outcome::Created
+            | Outcome::Migrated
+            | Outcome::Repaired
+            | Outcome::Reconciled
+            | Outcome::Current => self.good,
             Outcome::Ahead | Outcome::Planned | Outcome::Skipped => self.pending,
             Outcome::Refused | Outcome::Failed => self.bad,
         }
@@ -145,7 +149,7 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
         Outcome::Refused => 1,
         Outcome::Planned => 2,
         Outcome::Created => 3,
-        Outcome::Migrated | Outcome::Repaired => 4,
+        Outcome::Migrated | Outcome::Repaired | Outcome::Reconciled => 4,
         Outcome::Ahead => 5,
         Outcome::Current => 6,
         Outcome::Skipped => 7,
