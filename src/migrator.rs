@@ -487,11 +487,6 @@ impl Migrator {
     }
 
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
-    async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
-        let evidence = self.namespace.evidence_id(kind.name());
-        self.read_for(location, Some(&evidence)).await
-    }
-
     async fn read_for(&self, location: &Location, evidence: Option<&str>) -> Result<Option<LogRead>, Error> {
         location.check_is_folder()?;
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);

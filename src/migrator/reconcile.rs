@@ -1,6 +1,6 @@
 //! Definition-driven use: a table gets the columns that a schema, or a kind's newest shape, has.
 
-use super::Migrator;
+use super::{Migrator, StartupPolicy};
 use super::run::Aim;
 use crate::delta::location::Location;
 use crate::error::{Error, Stage};
@@ -130,11 +130,11 @@ impl Migrator {
         Ok(self.run_aim(Aim::Reconcile(desired, self.policy), location, None).await?.report)
     }
 
-    /// What [`Migrator::reconcile`] would do.
+    /// What [`Migrator::reconcile`] would do, whatever the policy.
     ///
     /// # Errors
-    /// As there.
+    /// The refusals of [`Migrator::reconcile`], and `storage`.
     pub async fn plan_reconcile(&self, desired: &Desired, location: &Location) -> Result<Plan, Error> {
-        self.plan_aim(Aim::Reconcile(desired, self.policy), location).await
+        self.plan_aim(Aim::Reconcile(desired, StartupPolicy::default()), location).await
     }
 }

@@ -1,6 +1,10 @@
 //! Plans, reports and histories as people read them.
 
+mod diff;
+
 use std::fmt::Write as _;
+
+pub(crate) use diff::diff;
 
 use super::evolve::Change;
 use super::kind::Shape;
@@ -271,6 +275,14 @@ fn line(
             let mut out = format!("{head}  {}: {}", error.code, text::clean(&error.message));
             for cause in &error.causes {
                 let _ = write!(out, "\n{gap}{dim}because: {}{reset}", text::clean(cause));
+            }
+            out
+        }
+        (None, ..) if table.diff.is_some() => {
+            let diff = table.diff.clone().unwrap_or_default();
+            let mut out = format!("{head}  {}", diff::summary(table, &diff, palette));
+            for warning in table.warnings.iter().filter(|w| tells_of_a_fault(w)) {
+                let _ = write!(out, "\n{gap}! {}", text::clean(warning));
             }
             out
         }
