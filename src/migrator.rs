@@ -563,12 +563,7 @@ impl Migrator {
         self.run_aim(Aim::Kind(kind, &intent), location, read).await
     }
 
-    async fn run_aim(
-        &self,
-        aim: Aim<'_>,
-        location: &Location,
-        read: Option<LogRead>,
-    ) -> Result<Done, Error> {
+    async fn run_aim(&self, aim: Aim<'_>, location: &Location, read: Option<LogRead>) -> Result<Done, Error> {
         let started = Instant::now();
         let done = run::run(self, aim, location, read).await;
         let mut done = done.map_err(|e| e.with_table(location.uri()))?;

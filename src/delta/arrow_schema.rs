@@ -158,7 +158,12 @@ impl KindBuilder {
                 mistakes.push(format!("`{shown}` is of Arrow type Null, which no column can be of"));
                 continue;
             }
-            self.columns.push(ColumnDraft { path: name, type_text: data_type.to_string(), nullable, comment });
+            self.columns.push(ColumnDraft {
+                path: name,
+                type_text: data_type.to_string(),
+                nullable,
+                comment,
+            });
         }
         self.mistakes.extend(mistakes);
         self
@@ -200,7 +205,9 @@ fn check_siblings(siblings: &[Field], at: &[String], mistakes: &mut Vec<String>)
         }
         if let Some(other) = seen.insert(name.to_lowercase(), name) {
             let other = clean(other);
-            mistakes.push(format!("`{shown}` stands beside `{other}`: names must differ in more than letter case"));
+            mistakes.push(format!(
+                "`{shown}` stands beside `{other}`: names must differ in more than letter case"
+            ));
         }
     }
 }

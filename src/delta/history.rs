@@ -142,9 +142,8 @@ async fn logged(
         Err(error) => return Err(failed(error)),
     };
     let operations = [MIGRATE, RECONCILE].map(|operation| format!("\"{operation}\""));
-    let is_ours = |line: &&[u8]| {
-        operations.iter().any(|o| line.windows(o.len()).any(|window| window == o.as_bytes()))
-    };
+    let is_ours =
+        |line: &&[u8]| operations.iter().any(|o| line.windows(o.len()).any(|window| window == o.as_bytes()));
     let lines = bytes.split(|b| *b == b'\n').filter(is_ours);
     Ok(lines
         .filter_map(|l| serde_json::from_slice(l).ok())

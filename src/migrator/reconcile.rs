@@ -1,7 +1,7 @@
 //! Definition-driven use: a table gets the columns that a schema, or a kind's newest shape, has.
 
-use super::{Migrator, StartupPolicy};
 use super::run::Aim;
+use super::{Migrator, StartupPolicy};
 use crate::delta::location::Location;
 use crate::error::{Error, Stage};
 use crate::model::evolve::Change;

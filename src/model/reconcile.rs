@@ -48,6 +48,7 @@ pub(crate) fn reconcile_plan(
     let name = desired.kind().map_or_else(String::new, |kind| kind.name().to_owned());
     let behind = pending(desired, &assessment);
     let mut plan = Plan::empty(namespace, name, chain, Some(state), assessment);
+    (plan.from, plan.to) = (version, version);
     plan.diff = Some(SchemaDiff { adds: changes.clone(), left, refusal: None });
     if changes.is_empty() {
         return Ok(plan);
@@ -190,11 +191,7 @@ fn is_addable(data_type: &DataType) -> bool {
 
 fn added(column: &AddedColumn) -> Change {
     let AddedColumn { path, data_type, comment } = column;
-    Change::AddColumn {
-        path: path.to_string(),
-        type_text: data_type.to_string(),
-        comment: comment.clone(),
-    }
+    Change::AddColumn { path: path.to_string(), type_text: data_type.to_string(), comment: comment.clone() }
 }
 
 /// Refusals that ask for a step of a migration mean something else here.

@@ -14,9 +14,9 @@ use crate::model::types::{Field, resolve};
 /// [`Migrator::reconcile`](crate::Migrator::reconcile) take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Desired {
-    kind: Option<Kind>,
-    columns: Vec<Field>,
-    adding: BTreeSet<ColumnPath>,
+    pub(super) kind: Option<Kind>,
+    pub(super) columns: Vec<Field>,
+    pub(super) adding: BTreeSet<ColumnPath>,
 }
 
 impl Desired {

@@ -151,8 +151,7 @@ impl Left {
             }
             Differs::Comment { have, wanted } => {
                 let text = format!("`{at}` has another comment in {what}");
-                let has =
-                    Has { table: have.map(str::to_owned), wanted: Some((*wanted).to_owned()) };
+                let has = Has { table: have.map(str::to_owned), wanted: Some((*wanted).to_owned()) };
                 self.put(DifferenceKind::Comment, column, has, &text);
             }
             Differs::Key { have, wanted } | Differs::Type { have, wanted } => {
@@ -184,7 +183,10 @@ impl Left {
         let name = format!("`{at}` ({data_type})");
         let (difference, why) = if !field.nullable {
             self.required.push(name.clone());
-            (DifferenceKind::RequiredColumn, "is missing and required: the rows that are there have no value for it")
+            (
+                DifferenceKind::RequiredColumn,
+                "is missing and required: the rows that are there have no value for it",
+            )
         } else if wanted.partitions(at) {
             (DifferenceKind::Partitioning, "is missing and a partition column, which can't be added later")
         } else if !is_addable(data_type) {
@@ -211,7 +213,8 @@ impl Left {
             let text = format!("the table is partitioned by {table}, and by {wanted} in {what}");
             self.put(DifferenceKind::Partitioning, At::Table, Has::both(table, wanted), &text);
         }
-        if let Some(wanted) = description.as_ref().filter(|d| state.metadata.description.as_ref() != Some(d)) {
+        if let Some(wanted) = description.as_ref().filter(|d| state.metadata.description.as_ref() != Some(d))
+        {
             let has = Has { table: state.metadata.description.clone(), wanted: Some(wanted.clone()) };
             self.put(
                 DifferenceKind::Description,

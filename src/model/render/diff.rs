@@ -12,7 +12,8 @@ use crate::model::text::{clean, count};
 pub(crate) fn diff(table: &TableReport, palette: Palette) -> String {
     let Palette { bold, dim, good, pending, reset, .. } = palette;
     let TableReport { uri, kind, outcome, diff, warnings, mode, .. } = table;
-    let Some(SchemaDiff { adds, left, .. }) = diff.as_ref().filter(|d| !d.adds.is_empty() || !d.left.is_empty())
+    let Some(SchemaDiff { adds, left, .. }) =
+        diff.as_ref().filter(|d| !d.adds.is_empty() || !d.left.is_empty())
     else {
         return String::new();
     };
@@ -45,7 +46,8 @@ pub(crate) fn diff(table: &TableReport, palette: Palette) -> String {
 pub(super) fn summary(table: &TableReport, diff: &SchemaDiff, palette: Palette) -> String {
     let Palette { dim, reset, .. } = palette;
     let left = diff.left.iter().filter(|d| d.difference != DifferenceKind::ExtraColumn).count();
-    let left = if left > 0 { format!(", {} left as they are", count(left, "difference")) } else { String::new() };
+    let left =
+        if left > 0 { format!(", {} left as they are", count(left, "difference")) } else { String::new() };
     let commit = match table.log_version.filter(|_| table.commits > 0) {
         Some(v) => format!(" {dim}(log version {v}){reset}"),
         None => String::new(),
