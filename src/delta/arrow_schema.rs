@@ -275,7 +275,12 @@ fn data_type(found: &ArrowType, at: &ColumnPath, mistakes: &mut Vec<String>) -> 
             return Some(DataType::Array { element: Box::new(inner), contains_null: element.is_nullable() });
         }
         ArrowType::Map(entries, _) => return map(found, entries, at, mistakes),
-        ArrowType::Struct(inner) => return Some(DataType::Struct(fields(inner, Some(at), mistakes))),
+        ArrowType::Struct(inner) => {
+            let before = mistakes.len();
+            let inner = fields(inner, Some(at), mistakes);
+            // What is left of a struct would only be another mistake.
+            return (mistakes.len() == before).then_some(DataType::Struct(inner));
+        }
         other => return foreign(other, at, mistakes),
     };
     Some(DataType::Primitive(primitive))
