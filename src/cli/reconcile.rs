@@ -5,15 +5,18 @@ use std::time::Duration;
 use super::args::{Comparison, DiffArgs, Global, ReconcileArgs};
 use super::context::Context;
 use super::output::{Output, exit_of};
-use super::signals::to_the_end;
+use super::signals::hearing;
 use super::{Exit, frozen};
+use crate::batch::Stop;
 use crate::delta::arrow_file::schema_of_file;
 use crate::delta::location::Location;
 use crate::error::Error;
 use crate::migrator::Migrator;
+use crate::model::kind::Kind;
 use crate::model::reconcile::Desired;
 use crate::model::render;
 use crate::model::report::{BatchReport, Outcome, TableReport, tells_of_a_fault};
+use crate::model::version::SchemaVersion;
 
 pub(crate) async fn diff(
     global: &Global,
@@ -58,14 +61,19 @@ pub(crate) async fn run(
         }
         return Ok(exit);
     }
+    let stop = Stop::new();
+    let heard = stop.clone();
     let work = async {
         let mut done = Vec::new();
         for table in &tables {
-            done.push(table.reconcile(context.migrator()).await);
+            done.push(match stop.error() {
+                Some(error) => table.skipped(&error),
+                None => table.reconcile(context.migrator()).await,
+            });
         }
         done
     };
-    let report = BatchReport::new("reconcile", to_the_end(work).await);
+    let report = BatchReport::new("reconcile", hearing(move || heard.now(), work).await);
     Ok(print(&report, output))
 }
 
@@ -139,12 +147,19 @@ impl Wanted {
     }
 
     fn failed(&self, error: &Error) -> TableReport {
-        let kind = self.desired.kind().map_or("", |kind| kind.name());
-        TableReport::of_error(self.location.uri(), kind, self.newest(), error)
+        TableReport::of_error(self.location.uri(), self.kind(), self.newest(), error)
     }
 
-    fn newest(&self) -> Option<crate::model::version::SchemaVersion> {
-        self.desired.kind().map(crate::model::kind::Kind::newest)
+    fn skipped(&self, error: &Error) -> TableReport {
+        TableReport::skipped(self.location.uri(), self.kind(), self.newest(), error)
+    }
+
+    fn kind(&self) -> &str {
+        self.desired.kind().map_or("", |kind| kind.name())
+    }
+
+    fn newest(&self) -> Option<SchemaVersion> {
+        self.desired.kind().map(Kind::newest)
     }
 }
 
