@@ -1,10 +1,13 @@
 //! Definition-driven use: a table gets the columns that a schema, or a kind's newest shape, has.
 
+use super::Migrator;
+#[cfg(feature = "cli")]
+use super::StartupPolicy;
 use super::run::Aim;
-use super::{Migrator, StartupPolicy};
 use crate::delta::location::Location;
 use crate::error::{Error, Stage};
 use crate::model::evolve::Change;
+#[cfg(feature = "cli")]
 use crate::model::plan::Plan;
 use crate::model::reconcile::{Desired, SchemaDiff, missing, schema_diff};
 use crate::model::report::TableReport;
@@ -130,11 +133,10 @@ impl Migrator {
         Ok(self.run_aim(Aim::Reconcile(desired, self.policy), location, None).await?.report)
     }
 
-    /// What [`Migrator::reconcile`] would do, whatever the policy.
-    ///
-    /// # Errors
-    /// The refusals of [`Migrator::reconcile`], and `storage`.
-    pub async fn plan_reconcile(&self, desired: &Desired, location: &Location) -> Result<Plan, Error> {
+    /// What [`Migrator::reconcile`] would do, whatever the policy. Such a plan is for looking at:
+    /// [`Migrator::apply`] carries out chains.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn plan_reconcile(&self, desired: &Desired, location: &Location) -> Result<Plan, Error> {
         self.plan_aim(Aim::Reconcile(desired, StartupPolicy::default()), location).await
     }
 }

@@ -68,6 +68,52 @@ fn people_are_shown_what_is_added_and_what_is_left() {
 }
 
 #[test]
+fn names_of_a_table_move_no_cursor_and_forge_no_line() {
+    let forged = "x\u{1b}[2J\ncurrent   FORGED";
+    let mut mapped = column(forged, "long");
+    mapped["metadata"] = json!({ "delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "p" });
+    let table = Log::new(vec![mapped]).versions(2, 5).property("delta.columnMapping.mode", "name").table();
+    files(&table);
+    for args in [&["diff", "facts"][..], &["reconcile", "facts", "--dry-run"]] {
+        let ran = with_schema(&table, &[args, &["--schema", "a.parquet"]].concat());
+        assert!(ran.stdout.contains("FORGED"), "{ran:?}");
+        assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains("\ncurrent"), "{ran:?}");
+    }
+}
+
+/// What was begun is finished, and told; nothing else is begun.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_begins_no_other_table() {
+    let first = facts().table();
+    files(&first);
+    let folder = first.beside("");
+    let names: Vec<String> = (0..150).map(|n| format!("t{n:03}")).collect();
+    names.iter().for_each(|name| copy(first.path(), &folder.join(name)));
+    let mut args = vec!["--namespace", "app", "--format", "json", "reconcile", "--schema", "a.arrow"];
+    args.extend(names.iter().map(String::as_str));
+    let mut command = crate::support::command(&folder);
+    let piped = std::process::Stdio::piped;
+    let child = command.args(&args).stdout(piped()).stderr(piped()).spawn().unwrap();
+    let landed = |name: &str| folder.join(name).join("_delta_log/00000000000000000001.json").exists();
+    while !landed(&names[0]) {
+        std::thread::yield_now();
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let report = ran.json();
+    for (name, table) in names.iter().zip(report["tables"].as_array().unwrap()) {
+        let wanted = if landed(name) { "reconciled" } else { "skipped" };
+        assert_eq!(table["outcome"], wanted, "{table}");
+    }
+    let skipped = &report["summary"]["skipped"];
+    assert!(skipped.as_u64().unwrap() > 0, "the interrupt came while 150 tables were worked on, one by one");
+    assert_eq!(ran.code, 1);
+    let again = run(&folder, &args);
+    assert_eq!((again.code, &again.json()["summary"]["reconciled"]), (0, skipped), "{again:?}");
+}
+
+#[test]
 fn exit_codes_and_documents() {
     let table = facts().table();
     files(&table);
