@@ -34,7 +34,7 @@ pub enum ErrorCode {
     InvalidName,
     /// A column that is to be added is there with another type.
     TypeConflict,
-    /// A column that is to be added is there, but does not accept null.
+    /// A column that the table lacks is required: rows that are there would have no value for it.
     RequiredColumn,
     /// Something else in the table stands against a change of the column.
     ColumnInUse,

@@ -13,6 +13,7 @@
 //! - [Before each batch](#before-each-batch)
 //! - [Startup policies](#startup-policies)
 //! - [Plans, and carrying them out later](#plans-and-carrying-them-out-later)
+//! - [A schema and no versions](#a-schema-and-no-versions)
 //! - [Tables of earlier releases](#tables-of-earlier-releases)
 //! - [Errors](#errors)
 //! - [Features of this crate](#features-of-this-crate)
@@ -186,6 +187,38 @@
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
+//! # A schema and no versions
+//!
+//! [`Migrator::reconcile`] gives a table the nullable columns that it lacks of a [`Desired`] shape: that
+//! of an Arrow schema, or a kind's newest. It does nothing else, touches no stamp, and a second run
+//! writes nothing; [`Migrator::diff`] only tells. [`KindBuilder::columns_from`] takes a schema as a base
+//! shape, and [`Kind::assert_matches_newest`] is a test that fails, with the migration to append, when
+//! the schema has grown beyond the chain.
+//!
+//! ```
+//! use delta_migrate::deltalake::arrow::datatypes::{DataType, Field, Schema};
+//! use delta_migrate::{Desired, Kind, Location, Migrator, Namespace};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let first = Schema::new(vec![Field::new("app_id", DataType::Utf8, true)]);
+//! let facts = Kind::builder("facts").columns_from(&first).build()?;
+//! facts.assert_matches_newest(&first);
+//! # let location = Location::new("memory:///facts", Default::default())?;
+//! # Migrator::builder(Namespace::new("other")?).kind(facts.clone()).build()?.open_at("facts", &location).await?;
+//!
+//! // A table that has these columns, and a schema that has grown.
+//! let grown = Schema::new(vec![
+//!     Field::new("app_id", DataType::Utf8, true),
+//!     Field::new("rows", DataType::Int64, true),
+//! ]);
+//! assert!(facts.matches_newest(&grown).unwrap_err().message().contains("rows = \"long\""));
+//! let migrator = Migrator::builder(Namespace::new("my_sink")?).build()?;
+//! let done = migrator.reconcile(&Desired::schema(&grown)?, &location).await?;
+//! assert_eq!(done.changes().len(), 1);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
 //! # Tables of earlier releases
 //!
 //! The module [`compat`] writes a folder of tables for each release, to be kept, and checks that
@@ -232,7 +265,7 @@
 //!
 //! 1. Nothing is written before everything that can be refused was checked.
 //! 2. All pending migrations and all stamps are one commit: schema, version, floor, kind, digest and
-//!    history change together, or none does.
+//!    history change together, or none does. Columns that are added without a version touch no stamp.
 //! 3. A commit is created at exactly the log version after the one that was read, and only where no
 //!    entry stands. A lost race is read and planned again; an older plan is never replayed.
 //! 4. A commit never happens merely to complete a stamp. A table that is up to date is not written to.
@@ -274,6 +307,7 @@
 //! | `model::features` | table features: what each asks of a commit, refused, needed at birth |
 //! | `model::mapping` | ids and physical names of new fields under column mapping |
 //! | `model::assess` | kind and state give an assessment |
+//! | `model::diff`, `model::reconcile` | in what two schemas differ; the plan that adds what a table lacks |
 //! | `model::plan`, `model::refusal` | kind, state and target give a plan or a refusal; repairs |
 //! | `model::evolve`, `model::schema_edit` | steps applied to the schema's own JSON and the properties |
 //! | `model::entry`, `model::checksum` | a planned commit as the lines of a log entry; the checksum after it |
@@ -317,12 +351,13 @@ pub use deprecated::{How, InvalidStamp};
 pub use error::{Error, ErrorCode, Stage};
 #[doc(hidden)]
 pub use migrator::Moments;
-pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, StartupPolicy};
+pub use migrator::{IfMissing, Migrator, MigratorBuilder, Opened, Reconciled, StartupPolicy};
 pub use model::assess::{Assessment, Difference, FoundKind};
 pub use model::evolve::Change;
 pub use model::kind::{Adopt, Kind, KindBuilder};
 pub use model::migration::{Migration, MigrationBuilder};
 pub use model::plan::{Mode, Plan, Repair, Rewrite, Target};
+pub use model::reconcile::{Desired, DifferenceKind, SchemaDiff, SchemaDifference};
 pub use model::report::{
     BatchReport, ErrorReport, MigrationReport, Outcome, SourceReport, Summary, TableReport,
 };

@@ -6,6 +6,7 @@ mod by_hand;
 mod data;
 pub(crate) mod moments;
 mod races;
+mod reconcile;
 mod run;
 mod saved;
 mod seen;
@@ -36,7 +37,8 @@ use crate::model::version::{Namespace, SchemaVersion};
 use crate::retry::Budget;
 pub use builder::MigratorBuilder;
 pub use moments::Moments;
-use run::{Done, Intent};
+pub use reconcile::Reconciled;
+use run::{Aim, Done, Intent};
 
 /// What opening a table may do to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -369,20 +371,22 @@ impl Migrator {
         target: Target,
         read: Option<LogRead>,
     ) -> Result<Plan, Error> {
-        self.planned(kind, location, read, |state| plan(&self.namespace, kind, state, target)).await
+        let evidence = self.namespace.evidence_id(kind.name());
+        let make = |state: Option<&TableState>| plan(&self.namespace, kind, state, target);
+        self.planned(Some(&evidence), location, read, make).await
     }
 
     /// A plan for the table as it is read, with what only another look at the log can refuse.
     async fn planned(
         &self,
-        kind: &Kind,
+        evidence: Option<&str>,
         location: &Location,
         read: Option<LogRead>,
         make: impl Fn(Option<&TableState>) -> Result<Plan, Refusal>,
     ) -> Result<Plan, Error> {
         let mut found = match read {
             Some(read) => Some(read),
-            None => self.read(kind, location).await?,
+            None => self.read_for(location, evidence).await?,
         };
         for _ in 0..MOST_REREADS {
             let made = make(found.as_ref().map(|f| &f.state));
@@ -395,7 +399,7 @@ impl Migrator {
                 .map_err(|e| e.with_table(location.uri()))?
             {
                 Some(_) => return Ok(made),
-                None => found = self.read(kind, location).await?,
+                None => found = self.read_for(location, evidence).await?,
             }
         }
         Err(Error::new(
@@ -464,11 +468,6 @@ impl Migrator {
     }
 
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
-    async fn read(&self, kind: &Kind, location: &Location) -> Result<Option<LogRead>, Error> {
-        let evidence = self.namespace.evidence_id(kind.name());
-        self.read_for(location, Some(&evidence)).await
-    }
-
     async fn read_for(&self, location: &Location, evidence: Option<&str>) -> Result<Option<LogRead>, Error> {
         location.check_is_folder()?;
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
@@ -542,8 +541,12 @@ impl Migrator {
         intent: Intent,
         read: Option<LogRead>,
     ) -> Result<Done, Error> {
+        self.run_aim(Aim::Kind(kind, &intent), location, read).await
+    }
+
+    async fn run_aim(&self, aim: Aim<'_>, location: &Location, read: Option<LogRead>) -> Result<Done, Error> {
         let started = Instant::now();
-        let done = run::run(self, kind, location, &intent, read).await;
+        let done = run::run(self, aim, location, read).await;
         let mut done = done.map_err(|e| e.with_table(location.uri()))?;
         done.report = done.report.took(started.elapsed());
         tracing::debug!(report = %done.report, "table done");

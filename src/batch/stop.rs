@@ -26,7 +26,7 @@ pub(super) enum Why {
 }
 
 impl Stop {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Inner { why: AtomicU8::new(0), asked: AtomicBool::new(false), waiting: Notify::new() }))
     }
 
@@ -43,6 +43,12 @@ impl Stop {
     fn because(&self, why: Why) {
         let _ = self.0.why.compare_exchange(0, why as u8 + 1, Ordering::SeqCst, Ordering::SeqCst);
         self.0.waiting.notify_waiters();
+    }
+
+    /// What becomes of a table that is not begun.
+    #[cfg(feature = "cli")]
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.reason().map(Why::error)
     }
 
     pub(super) fn reason(&self) -> Option<Why> {

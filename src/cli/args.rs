@@ -2,6 +2,7 @@
 
 mod compat;
 mod kind;
+mod reconcile;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap_complete::Shell;
 
 pub(crate) use compat::{CheckArgs, CompatCommand, GenerateArgs};
 pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
+pub(crate) use reconcile::{Comparison, DiffArgs, ReconcileArgs};
 
 /// Carries Delta tables through append-only chains of schema migrations, each in one atomic
 /// metadata commit, while others keep writing.
@@ -25,6 +27,8 @@ pub(crate) use kind::{AddMigrationArgs, FromTableArgs, KindCommand};
   delta-migrate apply --namespace app --kind-file kinds/facts.toml data/facts
                                                  one table, without a configuration file
   delta-migrate history data/facts               who migrated it, when
+  delta-migrate diff data/facts --schema batch.parquet
+                                                 which columns it lacks; `reconcile` adds them
   delta-migrate new facts                        a kind file to begin with
   delta-migrate kind from-table data/facts       the kind file that recreates a table
   delta-migrate lock                             freeze the migrations that ship
@@ -35,7 +39,7 @@ Exit codes:
   0  all fine (a table that a newer release migrated is fine)
   1  a table was refused or failed, or a check found something
   2  usage, configuration, or kind files that can't be used
-  3  `status --check` found something pending, and nothing worse"
+  3  `status --check` or `diff --check` found something pending, and nothing worse"
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -134,6 +138,28 @@ newest shape. A refused table is exactly as it was.")]
     #[command(after_help = "Example:
   delta-migrate history data/facts")]
     History(HistoryArgs),
+
+    /// Compare tables with a schema, or with their kind's newest shape; writes nothing
+    #[command(after_help = "Examples:
+  delta-migrate diff data/facts                              with the newest shape of its kind
+  delta-migrate diff data/facts --schema batch.parquet       with the schema of a file
+  delta-migrate diff data/* --schema batch.arrow --check     exit 3 if a column is missing
+
+A column is missing or the table has one more; all else is the same column by its name, whatever
+letter case it is written in. With --schema no kind is needed, only a namespace.")]
+    Diff(DiffArgs),
+
+    /// Add the nullable columns that tables lack of a schema or kind, and nothing else, ever
+    #[command(after_help = "Examples:
+  delta-migrate reconcile data/facts --schema batch.parquet --namespace my_sink
+  delta-migrate reconcile data/facts --kind facts --dry-run  the same as `diff`
+
+For those who have a schema and no versions. Further columns stay; other types, required columns,
+likely renames, comments, partitioning, properties and constraints are told, not changed. A required
+column that is missing is refused (`required_column`) before anything is written. Stamps are never
+touched: a table that has them keeps them as they are, and one of another kind is refused. A table
+that lacks nothing is not written to.")]
+    Reconcile(ReconcileArgs),
 
     /// Stamp a table that has no stamp, once its columns are known to fit that version
     #[command(

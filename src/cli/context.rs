@@ -69,6 +69,25 @@ impl Context {
         Ok(Self { config, storage, kind: global.kind.clone(), kind_is_given, migrator })
     }
 
+    /// The same where kinds don't matter: only a namespace is asked for.
+    pub(crate) fn load_without_kinds(
+        global: &Global,
+        own: Option<Migrator>,
+        budget: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let config = read_config(global, true)?;
+        let own = match own {
+            Some(own) => own,
+            None => Migrator::builder(namespace_of(global, config.as_ref())?).build()?,
+        };
+        let storage = storage_of(global, config.as_ref())?;
+        let migrator = Arc::new(match budget {
+            Some(budget) => own.with_budget(budget),
+            None => own,
+        });
+        Ok(Self { config, storage, kind: None, kind_is_given: false, migrator })
+    }
+
     pub(crate) fn migrator(&self) -> &Arc<Migrator> {
         &self.migrator
     }
@@ -348,15 +367,16 @@ pub(crate) fn read_config(global: &Global, has_kinds: bool) -> Result<Option<Con
     config::parse(&text, &file, folder, &|name| std::env::var(name).ok()).map(Some)
 }
 
+fn namespace_of(global: &Global, config: Option<&Config>) -> Result<Namespace, Error> {
+    match (&global.namespace, config) {
+        (Some(name), _) => Namespace::new(name).map_err(|e| Error::usage(e.to_string())),
+        (None, Some(config)) => Ok(config.namespace.clone()),
+        (None, None) => Err(Error::usage("which namespace?").with_hint("say it with --namespace NAME")),
+    }
+}
+
 fn stock_migrator(global: &Global, config: Option<&Config>) -> Result<Migrator, Error> {
-    let namespace = match (&global.namespace, config) {
-        (Some(name), _) => Namespace::new(name).map_err(|e| Error::usage(e.to_string()))?,
-        (None, Some(config)) => config.namespace.clone(),
-        (None, None) => {
-            return Err(Error::usage("which namespace?").with_hint("say it with --namespace NAME"));
-        }
-    };
-    let mut builder = Migrator::builder(namespace);
+    let mut builder = Migrator::builder(namespace_of(global, config)?);
     for kind in read_kinds(global, config)? {
         builder = builder.kind(kind);
     }

@@ -19,6 +19,7 @@ mod new;
 mod output;
 mod plan;
 mod progress;
+mod reconcile;
 mod running;
 mod signals;
 mod sources;
@@ -98,6 +99,8 @@ async fn dispatch(
         Command::Plan(args) => plan::run(global, &args, own, output).await,
         Command::Apply(args) => apply::run(global, &args, own, output).await,
         Command::History(args) => history::run(global, &args, own, output).await,
+        Command::Diff(args) => reconcile::diff(global, &args, own, output).await,
+        Command::Reconcile(args) => reconcile::run(global, &args, own, output).await,
         Command::Baseline(args) => by_hand::baseline(global, &args, own, output).await,
         Command::Repair(args) => by_hand::repair(global, &args, own, output).await,
         Command::Doctor(args) => doctor::run(global, &args, output).await,

@@ -1,13 +1,17 @@
 //! Arrow schemas as Delta's columns: as a program has them.
 
+use std::collections::BTreeMap;
+
 use deltalake::arrow::datatypes::{DataType as ArrowType, Field as ArrowField, Fields, Schema};
 
 use crate::error::Error;
-use crate::model::kind::Kind;
+use crate::model::kind::{Kind, KindBuilder};
+use crate::model::migration::ColumnDraft;
 use crate::model::path::ColumnPath;
+use crate::model::reconcile::Desired;
 use crate::model::scaffold::{NextMigration, next_migration};
 use crate::model::text::clean;
-use crate::model::types::{DataType, Field, Primitive};
+use crate::model::types::{DataType, Field, MAX_DEPTH, Primitive};
 
 impl Kind {
     /// The next migration of the kind, from the difference between its newest shape and `schema`.
@@ -42,20 +46,170 @@ impl Kind {
     pub fn next_migration(&self, schema: &Schema) -> Result<NextMigration, Error> {
         Ok(next_migration(self, &columns_of(schema)?))
     }
+
+    /// Checks that `schema` is the kind's newest shape: the same columns with the same types, nullability
+    /// and, as far as the schema has any, comments. The order of columns does not matter.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): it is not; the message has every difference, and the
+    /// block of the migration to append where one would do.
+    pub fn matches_newest(&self, schema: &Schema) -> Result<(), Error> {
+        let next = self.next_migration(schema)?;
+        if next.is_empty() && next.notes().is_empty() {
+            return Ok(());
+        }
+        let mut text = format!("kind `{}` at version {} is not the schema", self.name(), self.newest());
+        for note in next.notes() {
+            text.push_str(&format!("\n  {note}"));
+        }
+        if !next.is_empty() {
+            text.push_str(&format!("\nappend this to the chain:\n\n{}", next.to_toml(None)));
+        }
+        Err(Error::usage(text).with_hint("append a migration to the kind, or mend the schema"))
+    }
+
+    /// [`Kind::matches_newest`] as one line of a program's test: a column that is written and not in the
+    /// chain fails the build, not the night.
+    ///
+    /// # Panics
+    /// With the differences and the migration to append, if they are not the same.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::{Kind, Migration};
+    /// use delta_migrate::deltalake::arrow::datatypes::{DataType, Field, Schema};
+    ///
+    /// // What the program writes.
+    /// let schema = Schema::new(vec![
+    ///     Field::new("app_id", DataType::Utf8, true),
+    ///     Field::new("rows", DataType::Int64, true),
+    /// ]);
+    /// let facts = Kind::builder("facts")
+    ///     .column("app_id", "string")
+    ///     .migration(Migration::builder("rows of a batch").add_column("rows", "long"))
+    ///     .build()?;
+    /// facts.assert_matches_newest(&schema);
+    /// # Ok::<(), delta_migrate::Error>(())
+    /// ```
+    #[track_caller]
+    #[allow(clippy::panic, reason = "it is an assertion, for tests")]
+    pub fn assert_matches_newest(&self, schema: &Schema) {
+        if let Err(error) = self.matches_newest(schema) {
+            panic!("{}", error.message());
+        }
+    }
+}
+
+impl Desired {
+    /// The columns of an Arrow schema, with comments from the field metadata `comment`.
+    ///
+    /// Types are taken as [`Kind::next_migration`] takes them.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): columns of types that Delta has not, or names that
+    /// differ only in letter case; all of them are named.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::Desired;
+    /// use delta_migrate::deltalake::arrow::datatypes::{DataType, Field, Schema};
+    ///
+    /// let schema = Schema::new(vec![Field::new("app_id", DataType::Utf8, true)]);
+    /// let desired = Desired::schema(&schema)?;
+    /// # Ok::<(), delta_migrate::Error>(())
+    /// ```
+    pub fn schema(schema: &Schema) -> Result<Self, Error> {
+        Ok(Self::of_columns(columns_of(schema)?))
+    }
+}
+
+impl KindBuilder {
+    /// Adds every column of an Arrow schema to the base shape: name, type, nullability, and a comment
+    /// from the field metadata `comment`.
+    ///
+    /// A base shape is frozen once it has shipped. A schema that grows belongs into a chain: a test that
+    /// calls [`Kind::assert_matches_newest`] says which migration is to be added.
+    ///
+    /// A column that Delta can't hold is a mistake that [`KindBuilder::build`] tells, with its name.
+    ///
+    /// # Examples
+    /// ```
+    /// use delta_migrate::Kind;
+    /// use delta_migrate::deltalake::arrow::datatypes::{DataType, Field, Schema};
+    ///
+    /// let schema = Schema::new(vec![
+    ///     Field::new("app_id", DataType::Utf8, false),
+    ///     Field::new("rows", DataType::Int64, true),
+    /// ]);
+    /// let facts = Kind::builder("facts").columns_from(&schema).build()?;
+    /// facts.assert_matches_newest(&schema);
+    ///
+    /// let odd = Schema::new(vec![Field::new("at", DataType::Duration(deltalake::arrow::datatypes::TimeUnit::Second), true)]);
+    /// let error = Kind::builder("facts").columns_from(&odd).build().unwrap_err();
+    /// assert!(error.message().contains("`at` is of Arrow type"), "{error}");
+    /// # Ok::<(), delta_migrate::Error>(())
+    /// ```
+    pub fn columns_from(mut self, schema: &Schema) -> Self {
+        let mut mistakes = Vec::new();
+        for field in fields(schema.fields(), None, &mut mistakes) {
+            let Field { name, data_type, nullable, comment } = field;
+            if data_type == DataType::Primitive(Primitive::Void) {
+                let shown = clean(&ColumnPath::of([&name]).to_string());
+                mistakes.push(format!("`{shown}` is of Arrow type Null, which no column can be of"));
+                continue;
+            }
+            self.columns.push(ColumnDraft {
+                path: name,
+                type_text: data_type.to_string(),
+                nullable,
+                comment,
+            });
+        }
+        self.mistakes.extend(mistakes);
+        self
+    }
 }
 
 /// The columns of an Arrow schema.
 ///
 /// # Errors
-/// `Usage`: types that Delta has not, each with its column.
+/// `Usage`: types that Delta has not and names that it can't tell apart, each with its column.
 pub(crate) fn columns_of(schema: &Schema) -> Result<Vec<Field>, Error> {
     let mut mistakes = Vec::new();
     let columns = fields(schema.fields(), None, &mut mistakes);
+    check_names(&columns, &mut mistakes);
     if mistakes.is_empty() {
         return Ok(columns);
     }
     Err(Error::usage(mistakes.join("\n"))
-        .with_hint("cast these columns to a type that Delta has, or leave them out"))
+        .with_hint("cast these columns to a type that Delta has, rename them, or leave them out"))
+}
+
+/// Names must be there, and differ in more than letter case from their neighbours'.
+fn check_names(columns: &[Field], mistakes: &mut Vec<String>) {
+    check_siblings(columns, &[], mistakes);
+    for field in columns {
+        let mut structs = Vec::new();
+        field.data_type.structs(std::slice::from_ref(&field.name), &mut structs);
+        structs.iter().for_each(|(at, fields)| check_siblings(fields, at, mistakes));
+    }
+}
+
+fn check_siblings(siblings: &[Field], at: &[String], mistakes: &mut Vec<String>) {
+    let mut seen = BTreeMap::new();
+    for Field { name, .. } in siblings {
+        let path = ColumnPath::of([at, std::slice::from_ref(name)].concat());
+        let shown = clean(&path.to_string());
+        if name.is_empty() {
+            mistakes.push(format!("{shown} has no name"));
+        }
+        if let Some(other) = seen.insert(name.to_lowercase(), name) {
+            let other = clean(other);
+            mistakes.push(format!(
+                "`{shown}` stands beside `{other}`: names must differ in more than letter case"
+            ));
+        }
+    }
 }
 
 fn fields(fields: &Fields, at: Option<&ColumnPath>, mistakes: &mut Vec<String>) -> Vec<Field> {
@@ -73,6 +227,11 @@ fn fields(fields: &Fields, at: Option<&ColumnPath>, mistakes: &mut Vec<String>) 
 }
 
 fn type_of(field: &ArrowField, at: &ColumnPath, mistakes: &mut Vec<String>) -> Option<DataType> {
+    if at.segments().len() > MAX_DEPTH {
+        let top = at.segments().first().map_or("", String::as_str);
+        mistakes.push(format!("`{}` is nested deeper than {MAX_DEPTH} levels", clean(top)));
+        return None;
+    }
     let extension = field.metadata().get("ARROW:extension:name").map(String::as_str);
     if matches!(extension, Some("arrow.parquet.variant" | "parquet.variant")) {
         return Some(DataType::Primitive(Primitive::Variant));
@@ -116,7 +275,12 @@ fn data_type(found: &ArrowType, at: &ColumnPath, mistakes: &mut Vec<String>) -> 
             return Some(DataType::Array { element: Box::new(inner), contains_null: element.is_nullable() });
         }
         ArrowType::Map(entries, _) => return map(found, entries, at, mistakes),
-        ArrowType::Struct(inner) => return Some(DataType::Struct(fields(inner, Some(at), mistakes))),
+        ArrowType::Struct(inner) => {
+            let before = mistakes.len();
+            let inner = fields(inner, Some(at), mistakes);
+            // What is left of a struct would only be another mistake.
+            return (mistakes.len() == before).then_some(DataType::Struct(inner));
+        }
         other => return foreign(other, at, mistakes),
     };
     Some(DataType::Primitive(primitive))

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::location::Location;
 use super::read::{self, Found};
 use crate::error::{Error, ErrorCode, Stage};
+use crate::model::entry::{MIGRATE, RECONCILE};
 use crate::model::history::entries;
 use crate::model::state::keys;
 use crate::model::text::{clean, shorten};
@@ -54,7 +55,8 @@ pub struct LoggedMigration {
     pub timestamp: Option<i64>,
     /// The kind.
     pub kind: String,
-    /// `created`, `migrated`, `adopted` or `repaired`.
+    /// `created`, `migrated`, `adopted` or `repaired`; `reconciled` for columns that were added without
+    /// a version.
     pub how: String,
     /// The version before.
     pub from: String,
@@ -67,6 +69,9 @@ pub struct LoggedMigration {
     /// Why a repair was needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The columns that `reconcile` added, each with its type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
 }
 
 /// Reads the record and every commit that the log still holds.
@@ -136,8 +141,10 @@ async fn logged(
         Err(object_store::Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
-    let migrate = b"\"MIGRATE\"";
-    let lines = bytes.split(|b| *b == b'\n').filter(|l| l.windows(migrate.len()).any(|w| w == migrate));
+    let operations = [MIGRATE, RECONCILE].map(|operation| format!("\"{operation}\""));
+    let is_ours =
+        |line: &&[u8]| operations.iter().any(|o| line.windows(o.len()).any(|window| window == o.as_bytes()));
+    let lines = bytes.split(|b| *b == b'\n').filter(is_ours);
     Ok(lines
         .filter_map(|l| serde_json::from_slice(l).ok())
         .find_map(|l| of_commit_info(&l, namespace, version)))
@@ -147,12 +154,18 @@ fn of_commit_info(line: &Value, namespace: &Namespace, version: u64) -> Option<L
     let info = line.get("commitInfo")?;
     let parameters = info.get("operationParameters")?;
     let text = |key: &str| parameters.get(key).and_then(Value::as_str).map(str::to_owned);
-    let ours = info.get("operation")?.as_str()? == "MIGRATE" && text("namespace")? == namespace.as_str();
-    if !ours {
+    let operation = info.get("operation")?.as_str()?;
+    if ![MIGRATE, RECONCILE].contains(&operation) || text("namespace")? != namespace.as_str() {
         return None;
     }
-    let migrations: Vec<Value> =
-        serde_json::from_str(&text("migrations").unwrap_or_default()).unwrap_or_default();
+    let list = |key: &str| -> Vec<Value> {
+        serde_json::from_str(&text(key).unwrap_or_default()).unwrap_or_default()
+    };
+    let how = match operation {
+        RECONCILE => Some("reconciled".to_owned()),
+        _ => text("how"),
+    };
+    let column = |c: &Value| Some(format!("{} {}", c.get("path")?.as_str()?, c.get("type")?.as_str()?));
     let described = |m: &Value| {
         let description = m.get("description").and_then(Value::as_str)?;
         Some(format!("{}: {description}", m.get("version")?))
@@ -161,12 +174,13 @@ fn of_commit_info(line: &Value, namespace: &Namespace, version: u64) -> Option<L
         log_version: LogVersion::new(version),
         timestamp: info.get("timestamp").and_then(Value::as_i64),
         kind: text("kind").unwrap_or_default(),
-        how: text("how").unwrap_or_default(),
+        how: how.unwrap_or_default(),
         from: text("from").unwrap_or_default(),
         to: text("to").unwrap_or_default(),
         release: text("release").unwrap_or_default(),
-        migrations: migrations.iter().filter_map(described).collect(),
+        migrations: list("migrations").iter().filter_map(described).collect(),
         why: text("why"),
+        columns: list("columns").iter().filter_map(column).collect(),
     })
 }
 
@@ -205,19 +219,34 @@ impl fmt::Display for HistoryReport {
             }
             writeln!(f)?;
         }
-        writeln!(f, "\nMigrating commits that are still in the log:")?;
+        writeln!(f, "\nCommits of this namespace that are still in the log:")?;
         if log.is_empty() {
             writeln!(f, "  none")?;
         }
         for commit in log {
-            let LoggedMigration { log_version, timestamp, how, from, to, release, migrations, why, kind } =
-                commit;
+            let LoggedMigration {
+                log_version,
+                timestamp,
+                how,
+                from,
+                to,
+                release,
+                migrations,
+                why,
+                kind,
+                columns,
+            } = commit;
             let at = timestamp.and_then(chrono::DateTime::from_timestamp_millis);
             let at = at.map_or("?".to_owned(), |at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
-            writeln!(
-                f,
-                "  {at}  log version {log_version}: {how} as {kind}, version {from} → {to}, by {release}"
-            )?;
+            let kind = if kind.is_empty() { String::new() } else { format!(" as {kind}") };
+            let versions = match (from.as_str(), to.as_str()) {
+                ("", "") => String::new(),
+                (from, to) => format!(", version {from} → {to}"),
+            };
+            writeln!(f, "  {at}  log version {log_version}: {how}{kind}{versions}, by {release}")?;
+            for column in columns {
+                writeln!(f, "      + {}", clean(column))?;
+            }
             for migration in migrations {
                 writeln!(f, "      {}", clean(migration))?;
             }

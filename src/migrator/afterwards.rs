@@ -1,12 +1,11 @@
 //! The look after a commit: whether the entry that landed counts, and in the table that was read.
 
 use super::Migrator;
-use super::run::changed;
+use super::run::{Aim, changed};
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead, Now};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::history;
-use crate::model::kind::Kind;
 use crate::model::state::{TableState, keys};
 use crate::model::version::LogVersion;
 
@@ -18,7 +17,7 @@ use crate::model::version::LogVersion;
 ///   commit, or can't be read now.
 pub(super) async fn check(
     migrator: &Migrator,
-    kind: &Kind,
+    aim: Aim<'_>,
     location: &Location,
     found: Option<&LogRead>,
     version: LogVersion,
@@ -42,7 +41,8 @@ pub(super) async fn check(
     if !is_gone {
         return Ok(());
     }
-    let again = match migrator.read(kind, location).await {
+    let evidence = aim.evidence(&migrator.namespace);
+    let again = match migrator.read_for(location, evidence.as_deref()).await {
         Ok(Some(again)) => again,
         Ok(None) => return Err(changed().with_committed(version.get())),
         // A log that our entry left with a gap is another table's.
@@ -61,7 +61,7 @@ pub(super) async fn check(
         }
     }
     let follows = again.checkpoint.is_none_or(|c| c < version) && again.state.log_version >= version;
-    if follows || holds(migrator, &again.state, entry) {
+    if follows || aim.is_recorded() && holds(migrator, &again.state, entry) {
         return Ok(());
     }
     // Others went on, wrote a checkpoint and cleaned up before the put: its place was free again.

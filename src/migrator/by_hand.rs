@@ -1,7 +1,7 @@
 //! What a person decides about one table: baselines and repairs.
 
 use super::Migrator;
-use super::run::Intent;
+use super::run::{Aim, Intent};
 use crate::delta::location::Location;
 use crate::error::Error;
 use crate::model::kind::Kind;
@@ -72,7 +72,12 @@ impl Migrator {
         location: &Location,
         intent: &Intent,
     ) -> Result<Plan, Error> {
-        self.planned(kind, location, None, |state| intent.plan(&self.namespace, kind, state)).await
+        self.plan_aim(Aim::Kind(kind, intent), location).await
+    }
+
+    pub(super) async fn plan_aim(&self, aim: Aim<'_>, location: &Location) -> Result<Plan, Error> {
+        let evidence = aim.evidence(&self.namespace);
+        self.planned(evidence.as_deref(), location, None, |state| aim.plan(&self.namespace, state)).await
     }
 }
 

@@ -19,6 +19,7 @@ use crate::model::features::Duties;
 use crate::model::history::How;
 use crate::model::kind::Kind;
 use crate::model::plan::{Mode, Plan, Repair, Target, plan, plan_baseline, plan_repair};
+use crate::model::reconcile::{Desired, reconcile_plan};
 use crate::model::refusal::Refusal;
 use crate::model::report::{NOT_SYNCED, Outcome, TableReport};
 use crate::model::saved_plan::SavedPlan;
@@ -172,15 +173,78 @@ pub(super) struct Done {
     pub(super) report: TableReport,
 }
 
+/// What is to be done with a table, and by what it is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Aim<'a> {
+    /// A kind's chain.
+    Kind(&'a Kind, &'a Intent),
+    /// Columns alone.
+    Reconcile(&'a Desired, StartupPolicy),
+}
+
+impl Aim<'_> {
+    /// Decides for one state of the table.
+    pub(super) fn plan(self, namespace: &Namespace, state: Option<&TableState>) -> Result<Plan, Refusal> {
+        match self {
+            Self::Kind(kind, intent) => intent.plan(namespace, kind, state),
+            Self::Reconcile(desired, policy) => {
+                let made = reconcile_plan(namespace, desired, state)?;
+                if policy == StartupPolicy::VerifyOnly && !made.is_empty() {
+                    return Err(lacking(&made));
+                }
+                Ok(made)
+            }
+        }
+    }
+
+    fn kind(&self) -> Option<&Kind> {
+        match self {
+            Self::Kind(kind, _) => Some(kind),
+            Self::Reconcile(desired, _) => desired.kind(),
+        }
+    }
+
+    /// The application id to look for on a table without a stamp.
+    pub(super) fn evidence(&self, namespace: &Namespace) -> Option<String> {
+        self.kind().map(|kind| namespace.evidence_id(kind.name()))
+    }
+
+    /// The newest version that is known of the kind.
+    pub(super) fn newest(&self) -> Option<SchemaVersion> {
+        self.kind().map(Kind::newest)
+    }
+
+    /// The id of the table that the caller holds already.
+    fn id(&self) -> Option<String> {
+        match self {
+            Self::Kind(_, intent) => intent.id.clone(),
+            Self::Reconcile(..) => None,
+        }
+    }
+
+    /// Whether the table's own record tells of the commit.
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(self, Self::Kind(..))
+    }
+}
+
+/// The refusal of a program that may only verify.
+fn lacking(made: &Plan) -> Refusal {
+    Refusal::new(
+        ErrorCode::Behind,
+        format!("the table lacks {}", text::count(made.changes().count(), "column")),
+        "the policy is to write nothing: run `delta-migrate reconcile` first",
+    )
+}
+
 pub(super) async fn run(
     migrator: &Migrator,
-    kind: &Kind,
+    aim: Aim<'_>,
     location: &Location,
-    intent: &Intent,
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
     let mut landed = Landed::default();
-    let done = carry(migrator, kind, location, intent, read, &mut landed).await;
+    let done = carry(migrator, aim, location, read, &mut landed).await;
     done.map_err(|error| landed.told_in(error))
 }
 
@@ -214,13 +278,14 @@ impl Landed {
 
 async fn carry(
     migrator: &Migrator,
-    kind: &Kind,
+    aim: Aim<'_>,
     location: &Location,
-    intent: &Intent,
     read: Option<LogRead>,
     landed: &mut Landed,
 ) -> Result<Done, Error> {
-    let mut intent = std::borrow::Cow::Borrowed(intent);
+    let evidence = aim.evidence(&migrator.namespace);
+    let evidence = evidence.as_deref();
+    let mut further: Option<Intent> = None;
     let mut budget = Budget::start(migrator.budget, migrator.moments.clone());
     let mut waits = budget.pauses();
     let mut races = Races::default();
@@ -228,13 +293,17 @@ async fn carry(
     let mut rereads = 0;
     let mut found = match read {
         Some(read) => Some(read),
-        None => migrator.read(kind, location).await?,
+        None => migrator.read_for(location, evidence).await?,
     };
-    let mut id = intent.id.clone();
+    let mut id = aim.id();
     loop {
         same_table(&mut id, found.as_ref())?;
         let state = found.as_ref().map(|f| &f.state);
-        let made = match intent.plan(&migrator.namespace, kind, state) {
+        let aim = match (&further, aim) {
+            (Some(intent), Aim::Kind(kind, _)) => Aim::Kind(kind, intent),
+            (_, aim) => aim,
+        };
+        let made = match aim.plan(&migrator.namespace, state) {
             Ok(made) => made,
             // A log that was cleaned up meanwhile says things that no longer count.
             Err(refusal)
@@ -242,12 +311,12 @@ async fn carry(
                     && vanished(migrator, location, &refusal, found.as_ref()).await? =>
             {
                 rereads += 1;
-                found = migrator.read(kind, location).await?;
+                found = migrator.read_for(location, evidence).await?;
                 continue;
             }
             Err(refusal) => return Err(refusal.at(Stage::Plan)),
         };
-        let mut report = TableReport::of_plan(location.uri(), &made, kind.newest());
+        let mut report = TableReport::of_plan(location.uri(), &made, aim.newest());
         report.attempts = races.attempts();
         let Some(planned) = made.commits.first() else {
             return Ok(Done { report: landed.report.take().unwrap_or(report) });
@@ -265,7 +334,7 @@ async fn carry(
                     Next::Commit(actions) => Some(actions),
                     #[cfg(feature = "datafusion")]
                     Next::Again => {
-                        found = migrator.read(kind, location).await?;
+                        found = migrator.read_for(location, evidence).await?;
                         continue;
                     }
                 }
@@ -277,7 +346,7 @@ async fn carry(
         let Some(previous) = ready(migrator, location, found.as_ref()).await? else {
             races.lost(&budget, REPLACED)?;
             pause(&mut waits, &budget).await;
-            found = migrator.read(kind, location).await?;
+            found = migrator.read_for(location, evidence).await?;
             continue;
         };
         let version = state.map_or(LogVersion::new(0), |s| s.log_version.next());
@@ -293,6 +362,7 @@ async fn carry(
                 let outcome = match planned.how {
                     How::Created => Outcome::Created,
                     How::Repaired => Outcome::Repaired,
+                    How::Reconciled => Outcome::Reconciled,
                     How::Migrated | How::Adopted => Outcome::Migrated,
                 };
                 let columns = made.columns_after();
@@ -305,7 +375,7 @@ async fn carry(
                          loss of power may undo it; check the disk, then run `status`"
                     ));
                 }
-                afterwards::check(migrator, kind, location, found.as_ref(), version, &bytes).await?;
+                afterwards::check(migrator, aim, location, found.as_ref(), version, &bytes).await?;
                 if let Some(work) = &mut work {
                     work.landed(data.is_some());
                     report.rewrite = Some(work.counts().into());
@@ -323,14 +393,16 @@ async fn carry(
                 if stamped && made.commits.len() == 1 {
                     return Ok(Done { report: report.clone() });
                 }
-                intent = std::borrow::Cow::Owned(intent.further(&made));
+                if let Aim::Kind(_, intent) = aim {
+                    further = Some(intent.further(&made));
+                }
                 budget = Budget::start(migrator.budget, migrator.moments.clone());
-                found = migrator.read(kind, location).await?;
+                found = migrator.read_for(location, evidence).await?;
             }
             CommitOutcome::Lost { winner } => {
                 races.lost(&budget, &winner)?;
                 tracing::debug!(table = location.uri(), %version, winner, "lost a race");
-                found = again(migrator, kind, location, found, &budget, &mut waits).await?;
+                found = again(migrator, evidence, location, found, &budget, &mut waits).await?;
             }
         }
     }
@@ -352,7 +424,7 @@ async fn vanished(
 /// Reads on after a lost race: at once where only appends won, after a pause where metadata did.
 async fn again(
     migrator: &Migrator,
-    kind: &Kind,
+    evidence: Option<&str>,
     location: &Location,
     found: Option<LogRead>,
     budget: &Budget,
@@ -360,9 +432,8 @@ async fn again(
 ) -> Result<Option<LogRead>, Error> {
     let Some(read) = found else {
         pause(waits, budget).await;
-        return migrator.read(kind, location).await;
+        return migrator.read_for(location, evidence).await;
     };
-    let evidence = migrator.namespace.evidence_id(kind.name());
     let stamp = migrator.namespace.property(keys::SCHEMA_VERSION);
     let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
     let store = location.store();
@@ -370,14 +441,14 @@ async fn again(
     // Behind a checkpoint whose entry is gone, what comes next may be the leaving of a clean-up that has
     // gone on: only a listing tells.
     if !before.is_entry() {
-        return migrator.read(kind, location).await;
+        return migrator.read_for(location, evidence).await;
     }
     let (read, since) =
-        migrator.patiently(|| read::read_on(store.as_ref(), read.clone(), Some(&evidence), &stamped)).await?;
+        migrator.patiently(|| read::read_on(store.as_ref(), read.clone(), evidence, &stamped)).await?;
     // What was read on belongs to the same log only if the entry before it is still the same.
     if !migrator.patiently(|| read::is_still(store.as_ref(), &before)).await? {
         pause(waits, budget).await;
-        return migrator.read(kind, location).await;
+        return migrator.read_for(location, evidence).await;
     }
     if since.metadata || since.protocol {
         pause(waits, budget).await;

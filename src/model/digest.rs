@@ -28,6 +28,11 @@ pub(crate) fn is_part(text: &str) -> bool {
 pub(crate) struct ChainDigest(Vec<String>);
 
 impl ChainDigest {
+    /// That of no chain.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// The digest of `kind` up to `version`.
     pub(crate) fn of(kind: &Kind, version: SchemaVersion) -> Self {
         let migrations = kind.migrations().iter().take(version.index());

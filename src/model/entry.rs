@@ -4,9 +4,9 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use super::data::Actions;
-use super::evolve::{CONSTRAINT, DEFAULT};
+use super::evolve::{CONSTRAINT, Change, DEFAULT};
 use super::features::{Duties, Protocol, mapping_mode};
-use super::history::{self, Entry};
+use super::history::{self, Entry, How};
 use super::kind::Shape;
 use super::mapping::{MAX_COLUMN_ID, Mapping};
 use super::plan::{Content, Evolved, Plan, PlannedCommit};
@@ -36,6 +36,12 @@ pub(crate) const COMMIT_ID: &str = "txnId";
 
 /// How a commit came about that fills rows in and stamps nothing.
 const FILLED: &str = "filled";
+
+/// The operation of a commit that changes a table's version.
+pub(crate) const MIGRATE: &str = "MIGRATE";
+
+/// The operation of a commit that adds columns and leaves the stamps alone.
+pub(crate) const RECONCILE: &str = "RECONCILE";
 
 /// The lines of the entry, one action each; none where the state lacks the raw metadata.
 ///
@@ -67,7 +73,9 @@ fn metadata(
     state: Option<&TableState>,
     moment: &Moment,
 ) -> Option<Vec<String>> {
-    let stamps = stamps(plan, commit, state, moment);
+    // A reconciliation belongs to no version: stamps, record and evidence stay as they are.
+    let is_stamped = commit.how != How::Reconciled;
+    let stamps = if is_stamped { stamps(plan, commit, state, moment) } else { IndexMap::new() };
     let mut actions = Vec::new();
     match &commit.content {
         Content::Create { shape, protocol } => {
@@ -85,9 +93,11 @@ fn metadata(
             actions.push(format!("{{\"metaData\":{metadata}}}"));
         }
     }
-    let app_id = plan.namespace.evidence_id(&plan.kind);
-    let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
-    actions.push(json!({ "txn": txn }).to_string());
+    if is_stamped {
+        let app_id = plan.namespace.evidence_id(&plan.kind);
+        let txn = json!({ "appId": app_id, "version": commit.to.get(), "lastUpdated": moment.millis });
+        actions.push(json!({ "txn": txn }).to_string());
+    }
     Some(actions)
 }
 
@@ -123,15 +133,34 @@ fn stamps(
     out
 }
 
-/// Spark reads operation parameters as a map of strings, so nested values are JSON in a string.
-fn commit_info(
+/// What a commit says of itself: its operation, and the parameters of it. Spark reads these as a map of
+/// strings, so nested values are JSON in a string.
+fn operation(
     plan: &Plan,
     commit: &PlannedCommit,
-    state: Option<&TableState>,
     moment: &Moment,
     data: Option<&Actions>,
-) -> Value {
+) -> (&'static str, Value) {
     let stamps = data.is_none_or(|data| data.last);
+    if commit.how == How::Reconciled {
+        let column = |change: &Change| match change {
+            Change::AddColumn { path, type_text, comment: _ } => {
+                Some(json!({ "path": path, "type": type_text }))
+            }
+            _ => None,
+        };
+        let columns: Vec<Value> =
+            commit.migrations.iter().flat_map(|m| &m.changes).filter_map(column).collect();
+        let mut parameters = json!({ "namespace": plan.namespace });
+        if let Some(map) = parameters.as_object_mut() {
+            if !plan.kind.is_empty() {
+                map.insert("kind".to_owned(), Value::from(plan.kind.clone()));
+            }
+            map.insert("columns".to_owned(), Value::from(Value::from(columns).to_string()));
+            map.insert("release".to_owned(), Value::from(moment.release.clone()));
+        }
+        return (RECONCILE, parameters);
+    }
     let migrations: Vec<Value> = commit
         .migrations
         .iter()
@@ -157,9 +186,20 @@ fn commit_info(
     let steps =
         commit.data.as_ref().map(|d| d.steps.iter().map(super::migration::Step::name).collect::<Vec<_>>());
     put("data", steps.map(|s| s.join(",")));
+    (MIGRATE, parameters)
+}
+
+fn commit_info(
+    plan: &Plan,
+    commit: &PlannedCommit,
+    state: Option<&TableState>,
+    moment: &Moment,
+    data: Option<&Actions>,
+) -> Value {
+    let (operation, parameters) = operation(plan, commit, moment, data);
     let mut info = json!({
         "timestamp": moment.millis,
-        "operation": "MIGRATE",
+        "operation": operation,
         "operationParameters": parameters,
         "isBlindAppend": false,
         "engineInfo": concat!("delta-migrate/", env!("CARGO_PKG_VERSION")),
@@ -228,7 +268,9 @@ fn new_metadata(shape: &Shape, stamps: &IndexMap<String, String>, moment: &Momen
             field["metadata"][DEFAULT] = Value::from(default.clone());
         }
     }
-    configuration.extend(constraints.iter().map(|(name, sql)| (format!("{CONSTRAINT}{name}"), sql.clone())));
+    configuration.extend(
+        constraints.iter().map(|(name, sql)| (format!("{CONSTRAINT}{}", name.to_lowercase()), sql.clone())),
+    );
     configuration.extend(stamps.clone());
     let mut metadata = json!({
         "id": moment.table_id,

@@ -17,6 +17,8 @@ pub(crate) enum How {
     Adopted,
     /// Put right by hand.
     Repaired,
+    /// Given the columns that a schema has; no stamp is touched, so that no history says it.
+    Reconciled,
 }
 
 impl How {
@@ -28,6 +30,7 @@ impl How {
             Self::Migrated => "migrated",
             Self::Adopted => "adopted",
             Self::Repaired => "repaired",
+            Self::Reconciled => "reconciled",
         }
     }
 }

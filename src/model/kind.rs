@@ -249,6 +249,8 @@ pub struct KindBuilder {
     pub(crate) properties: Vec<(String, String)>,
     pub(crate) adopt: Adopt,
     pub(crate) migrations: Vec<MigrationBuilder>,
+    /// What of a schema can be no column.
+    pub(crate) mistakes: Vec<String>,
 }
 
 impl KindBuilder {

@@ -5,6 +5,7 @@ pub(crate) mod checksum;
 #[cfg(feature = "cli")]
 pub(crate) mod consequences;
 pub(crate) mod data;
+pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod entry;
 pub(crate) mod evolve;
@@ -18,6 +19,7 @@ pub(crate) mod mapping;
 pub(crate) mod migration;
 pub(crate) mod path;
 pub(crate) mod plan;
+pub(crate) mod reconcile;
 pub(crate) mod refusal;
 #[cfg(feature = "cli")]
 pub(crate) mod render;

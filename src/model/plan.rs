@@ -18,6 +18,7 @@ use super::history::{self, How};
 use super::kind::{Kind, Shape};
 use super::migration::Step;
 use super::path::ColumnPath;
+use super::reconcile::SchemaDiff;
 use super::refusal::Refusal;
 use super::state::{Stamps, TableState};
 use super::text;
@@ -90,6 +91,8 @@ pub struct Plan {
     pub(crate) rewrite: Option<Rewrite>,
     /// The names of the table's columns before.
     pub(crate) columns: Vec<String>,
+    /// What the table is to get, and what else differs, where it is compared with a schema.
+    pub(crate) diff: Option<SchemaDiff>,
 }
 
 /// The state of the table that a plan was made for.
@@ -175,7 +178,7 @@ impl From<super::data::Counts> for Rewrite {
 }
 
 impl Evolved {
-    fn content(evolution: Evolution, state: &TableState) -> Content {
+    pub(super) fn content(evolution: Evolution, state: &TableState) -> Content {
         let Evolution { schema_text, description, properties, protocol, .. } = evolution;
         let protocol = (protocol != state.protocol).then_some(protocol);
         Content::Evolve(Box::new(Self { schema_text, description, properties, protocol }))
@@ -245,10 +248,26 @@ impl Plan {
             Assessment::Behind { from, .. } => *from,
             _ => SchemaVersion::ZERO,
         };
+        let chain = ChainDigest::of(kind, version);
+        Self {
+            from: version,
+            to: version,
+            ..Self::empty(namespace, kind.name().to_owned(), chain, state, assessment)
+        }
+    }
+
+    /// A plan that does nothing, of a table at no version.
+    pub(super) fn empty(
+        namespace: &Namespace,
+        kind: String,
+        chain: ChainDigest,
+        state: Option<&TableState>,
+        assessment: Assessment,
+    ) -> Self {
         Self {
             namespace: namespace.clone(),
-            kind: kind.name().to_owned(),
-            chain: ChainDigest::of(kind, version),
+            kind,
+            chain,
             assessment,
             floor: state
                 .and_then(|s| Stamps::read(namespace, &s.metadata.configuration).ok())
@@ -258,13 +277,14 @@ impl Plan {
                 table_id: s.metadata.id.clone(),
                 fingerprint: s.fingerprint(),
             }),
-            from: version,
-            to: version,
+            from: SchemaVersion::ZERO,
+            to: SchemaVersion::ZERO,
             mode: Mode::NoChange,
             commits: Vec::new(),
             warnings: Vec::new(),
             rewrite: None,
             columns: state.iter().flat_map(|s| &s.columns).map(|c| c.name.clone()).collect(),
+            diff: None,
         }
     }
 
@@ -348,7 +368,7 @@ fn reach(kind: &Kind, from: SchemaVersion, target: Target) -> Result<SchemaVersi
 }
 
 /// The features of the table, for a commit that assessment did not ask about.
-fn check_gate(state: &TableState) -> Result<(), Refusal> {
+pub(super) fn check_gate(state: &TableState) -> Result<(), Refusal> {
     let features = refused_features(state);
     if features.is_empty() {
         return Ok(());
@@ -428,15 +448,7 @@ fn warnings(
             kind.name()
         ));
     }
-    let busy = match state.recent_commits {
-        // A commit every few minutes or less is nothing to plan around.
-        0..10 => String::new(),
-        n => format!(" (the hour before its newest commit saw {})", text::count(n as usize, "more commit")),
-    };
-    out.push(format!(
-        "transactions of other writers that are in flight when the commit lands fail with a metadata conflict \
-         and must be rerun by their owners{busy}"
-    ));
+    out.push(in_flight(state));
     if migrations.iter().flat_map(|m| &m.changes).any(|c| matches!(c, Change::EnableFeature { .. })) {
         out.push(
             "upgrades the protocol, which can't be undone: readers and writers that do not know the feature are \
@@ -444,6 +456,36 @@ fn warnings(
                 .to_owned(),
         );
     }
+    out.extend(fixed_schema(migrations));
+    out.extend(losses::warnings(migrations.iter().flat_map(|m| &m.changes), &state.metadata.configuration));
+    if let Some(floor) = floor.stamp.filter(|_| floor.changes) {
+        out.push(floor_warning(kind, floor));
+    }
+    out.extend(what_others_cannot_read(migrations, state));
+    out
+}
+
+/// What columns that are added mean for readers and other writers.
+pub(super) fn for_others(migrations: &[&PlannedMigration], state: &TableState) -> Vec<String> {
+    let mut out = vec![in_flight(state)];
+    out.extend(fixed_schema(migrations));
+    out.extend(what_others_cannot_read(migrations, state));
+    out
+}
+
+fn in_flight(state: &TableState) -> String {
+    let busy = match state.recent_commits {
+        // A commit every few minutes or less is nothing to plan around.
+        0..10 => String::new(),
+        n => format!(" (the hour before its newest commit saw {})", text::count(n as usize, "more commit")),
+    };
+    format!(
+        "transactions of other writers that are in flight when the commit lands fail with a metadata conflict \
+         and must be rerun by their owners{busy}"
+    )
+}
+
+fn fixed_schema(migrations: &[&PlannedMigration]) -> Option<String> {
     let schema_changes = migrations.iter().flat_map(|m| &m.changes).any(|c| {
         matches!(
             c,
@@ -455,13 +497,11 @@ fn warnings(
                 | Change::DropColumn { .. }
         )
     });
-    if schema_changes {
-        out.push("readers that stream with a fixed schema stop and must be restarted".to_owned());
-    }
-    out.extend(losses::warnings(migrations.iter().flat_map(|m| &m.changes), &state.metadata.configuration));
-    if let Some(floor) = floor.stamp.filter(|_| floor.changes) {
-        out.push(floor_warning(kind, floor));
-    }
+    schema_changes.then(|| "readers that stream with a fixed schema stop and must be restarted".to_owned())
+}
+
+fn what_others_cannot_read(migrations: &[&PlannedMigration], state: &TableState) -> Vec<String> {
+    let mut out = Vec::new();
     let through_map = |c: &Change| match c {
         Change::AddColumn { path, .. } => path
             .parse()

@@ -1,6 +1,10 @@
 //! Plans, reports and histories as people read them.
 
+mod diff;
+
 use std::fmt::Write as _;
+
+pub(crate) use diff::diff;
 
 use super::evolve::Change;
 use super::kind::Shape;
@@ -34,7 +38,11 @@ impl Palette {
 
     fn outcome(self, outcome: Outcome) -> &'static str {
         match outcome {
-            Outcome::Created | Outcome::Migrated | Outcome::Repaired | Outcome::Current => self.good,
+            Outcome::Created
+            | Outcome::Migrated
+            | Outcome::Repaired
+            | Outcome::Reconciled
+            | Outcome::Current => self.good,
             Outcome::Ahead | Outcome::Planned | Outcome::Skipped => self.pending,
             Outcome::Refused | Outcome::Failed => self.bad,
         }
@@ -168,7 +176,7 @@ pub(crate) fn batch(report: &BatchReport, palette: Palette) -> String {
         Outcome::Refused => 1,
         Outcome::Planned => 2,
         Outcome::Created => 3,
-        Outcome::Migrated | Outcome::Repaired => 4,
+        Outcome::Migrated | Outcome::Repaired | Outcome::Reconciled => 4,
         Outcome::Ahead => 5,
         Outcome::Current => 6,
         Outcome::Skipped => 7,
@@ -290,6 +298,14 @@ fn line(
             let mut out = format!("{head}  {}: {}", error.code, text::clean(&error.message));
             for cause in &error.causes {
                 let _ = write!(out, "\n{gap}{dim}because: {}{reset}", text::clean(cause));
+            }
+            out
+        }
+        (None, ..) if table.diff.is_some() => {
+            let diff = table.diff.clone().unwrap_or_default();
+            let mut out = format!("{head}  {}", diff::summary(table, &diff, palette));
+            for warning in table.warnings.iter().filter(|w| tells_of_a_fault(w)) {
+                let _ = write!(out, "\n{gap}! {}", text::clean(warning));
             }
             out
         }

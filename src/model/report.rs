@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::assess::Assessment;
 use super::plan::{Mode, Plan, Rewrite};
+use super::reconcile::{SchemaDiff, stamped};
 use super::text;
 use super::version::{LogVersion, MinVersion, SchemaVersion};
 use crate::error::Error;
@@ -34,6 +35,8 @@ pub enum Outcome {
     Migrated,
     /// A repair landed.
     Repaired,
+    /// Columns that it lacked of a schema were added.
+    Reconciled,
     /// Nothing was to be done.
     Current,
     /// A newer release migrated it; nothing was to be done.
@@ -55,6 +58,7 @@ impl Outcome {
             Self::Created => "created",
             Self::Migrated => "migrated",
             Self::Repaired => "repaired",
+            Self::Reconciled => "reconciled",
             Self::Current => "current",
             Self::Ahead => "ahead",
             Self::Planned => "planned",
@@ -121,6 +125,9 @@ pub struct TableReport {
     /// Why it was left out on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What it lacked of a schema, and where they differ otherwise; where it was compared with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<SchemaDiff>,
     /// The names of its columns, as far as they are known.
     #[serde(skip)]
     pub(crate) columns: Vec<String>,
@@ -179,32 +186,38 @@ impl ErrorReport {
 
 impl TableReport {
     /// The report of a plan that was not carried out.
-    pub(crate) fn of_plan(uri: &str, plan: &Plan, newest: SchemaVersion) -> Self {
+    pub(crate) fn of_plan(uri: &str, plan: &Plan, newest: impl Into<Option<SchemaVersion>>) -> Self {
         let outcome = match (&plan.assessment, plan.is_empty()) {
-            (Assessment::Ahead { .. }, _) => Outcome::Ahead,
+            (Assessment::Ahead { .. }, _) if plan.diff.is_none() => Outcome::Ahead,
             (_, true) => Outcome::Current,
             (_, false) => Outcome::Planned,
+        };
+        // No version is changed by columns alone, and a table without a stamp has none.
+        let (from, to) = match &plan.diff {
+            Some(_) => (stamped(&plan.assessment), stamped(&plan.assessment)),
+            None => (Some(plan.from), Some(plan.to)),
         };
         Self {
             uri: uri.to_owned(),
             kind: plan.kind.clone(),
             outcome,
-            from: Some(plan.from),
-            to: Some(plan.to),
+            from,
+            to,
             floor: plan.commits.iter().rev().filter(|c| c.floor_changes).find_map(|c| c.floor),
             min_version: plan.commits.iter().rev().find_map(|c| c.floor).or(plan.floor),
-            newest: Some(newest),
+            newest: newest.into(),
             log_version: plan.log_version(),
             commits: 0,
             attempts: 0,
             mode: plan.mode,
             rewrite: plan.rewrite,
-            assessment: Some(plan.assessment.clone()),
-            migrations: migrations(plan),
+            assessment: Some(plan.assessment.clone()).filter(|_| !plan.kind.is_empty()),
+            migrations: if plan.diff.is_none() { migrations(plan) } else { Vec::new() },
             warnings: plan.warnings.clone(),
             elapsed_ms: 0,
             error: None,
             reason: None,
+            diff: plan.diff.clone(),
             columns: plan.columns.clone(),
         }
     }
@@ -244,6 +257,7 @@ impl TableReport {
             elapsed_ms: 0,
             error: None,
             reason: Some(reason.into()),
+            diff: None,
             columns: Vec::new(),
         }
     }
@@ -337,6 +351,7 @@ pub struct Summary {
     pub migrated: u32,
     pub created: u32,
     pub repaired: u32,
+    pub reconciled: u32,
     pub current: u32,
     pub ahead: u32,
     pub planned: u32,
@@ -354,6 +369,7 @@ impl BatchReport {
                 Outcome::Created => &mut summary.created,
                 Outcome::Migrated => &mut summary.migrated,
                 Outcome::Repaired => &mut summary.repaired,
+                Outcome::Reconciled => &mut summary.reconciled,
                 Outcome::Current => &mut summary.current,
                 Outcome::Ahead => &mut summary.ahead,
                 Outcome::Planned => &mut summary.planned,
@@ -378,11 +394,23 @@ impl BatchReport {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { migrated, created, repaired, current, ahead, planned, skipped, refused, failed } = *self;
+        let Self {
+            migrated,
+            created,
+            repaired,
+            reconciled,
+            current,
+            ahead,
+            planned,
+            skipped,
+            refused,
+            failed,
+        } = *self;
         let parts = [
             (created, "created"),
             (migrated, "migrated"),
             (repaired, "repaired"),
+            (reconciled, "reconciled"),
             (planned, "pending"),
             (current, "current"),
             (ahead, "ahead"),

@@ -1,5 +1,7 @@
 //! Table states for the tests of the pure core.
 
+pub(crate) mod schemas;
+
 use indexmap::IndexMap;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ mod widening;
 
 use std::fmt;
 
-pub(crate) use json::{SchemaError, field_json, schema_from_json, schema_json, type_json};
+pub(crate) use json::{MAX_DEPTH, SchemaError, field_json, schema_from_json, schema_json, type_json};
 pub(crate) use type_text::parse_type;
 pub(crate) use widening::leaves;
 

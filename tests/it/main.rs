@@ -19,6 +19,7 @@ mod plans;
 mod policy;
 mod purity;
 mod races;
+mod reconcile;
 mod requests;
 mod scaffold;
 mod simulation;

@@ -4,6 +4,7 @@ mod found;
 mod processes;
 mod writers;
 
+pub(crate) use found::clean_up;
 use std::sync::Arc;
 use std::time::Duration;
 

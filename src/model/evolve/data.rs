@@ -57,7 +57,8 @@ impl Evolution {
 
     pub(super) fn add_constraint(&mut self, name: &str, expression: &str) -> Result<Option<Change>, Refusal> {
         let configuration = self.configuration();
-        let wanted = format!("{CONSTRAINT}{name}");
+        // Engines write the name in lower case.
+        let wanted = format!("{CONSTRAINT}{}", name.to_lowercase());
         let there = configuration.iter().find(|(key, _)| key.eq_ignore_ascii_case(&wanted));
         if let Some((_, there)) = there {
             if there.trim() == expression.trim() {

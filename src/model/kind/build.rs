@@ -145,6 +145,13 @@ pub(crate) fn build(draft: KindBuilder) -> Result<Kind, Vec<Problem>> {
     let mut check = Check::default();
     check_name(&mut check, &draft.name);
     let columns = base_columns(&mut check, &draft);
+    for mistake in &draft.mistakes {
+        check.add(
+            &Place::of(&["columns"]),
+            mistake.as_str(),
+            "cast it to a type that Delta has, or leave it out",
+        );
+    }
     check_partitioning(&mut check, &draft, &columns);
     let identified_by = draft
         .identified_by

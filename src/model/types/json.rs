@@ -33,7 +33,7 @@ pub(crate) fn schema_from_json(text: &str) -> Result<Vec<Field>, SchemaError> {
 }
 
 /// Deeper schemas than this are not read: the walk would exhaust a small thread's stack.
-const MAX_DEPTH: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// How deep objects and arrays are nested.
 fn json_depth(text: &str) -> usize {

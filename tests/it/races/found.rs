@@ -16,7 +16,7 @@ use crate::support::{FACTS, Table, facts, migrator};
 const FUTURE: i64 = 9_000_000_000_000;
 
 /// Writes a checkpoint of the newest version and takes away every entry up to it; gives its file.
-fn clean_up(table: &Table) -> PathBuf {
+pub(crate) fn clean_up(table: &Table) -> PathBuf {
     let all: Vec<Value> = table.versions().into_iter().flat_map(|v| table.commit(v)).collect();
     let last = |name: &str| all.iter().rev().find(|a| a.get(name).is_some()).unwrap().clone();
     let name = format!("{:020}.checkpoint.parquet", table.newest());

@@ -50,7 +50,7 @@ fn commands() {
             _ => drop(found.insert(command)),
         }
     }
-    assert_eq!(found.len(), 15, "{found:?}");
+    assert_eq!(found.len(), 17, "{found:?}");
     found.extend(quoted_after(&text("src/cli/args.rs"), "alias = \""));
     same("Commands", &found);
 }

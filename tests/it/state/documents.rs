@@ -3,6 +3,7 @@
 mod by_hand;
 mod chains;
 mod lakes;
+mod reconciled;
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -11,17 +12,18 @@ use serde_json::Value;
 
 use super::assert_none;
 use super::seen::{
-    ASSESSMENT, ERROR, EVENTS, FINDING, GENERATE, HISTORY, LOCK, MANIFEST, MANY, ONE, PLAN, PLANS, SETUP,
-    Seen, UNLOCKED, VALIDATE,
+    ASSESSMENT, DIFF, ERROR, EVENTS, FINDING, GENERATE, HISTORY, LOCK, MANIFEST, MANY, ONE, PLAN, PLANS,
+    SETUP, Seen, UNLOCKED, VALIDATE,
 };
 
 /// What is written for other programs: the page says of each key when it is there.
-pub(super) const WRITTEN: [&str; 18] = [
+pub(super) const WRITTEN: [&str; 19] = [
     MANY,
     ONE,
     ERROR,
     SETUP,
     ASSESSMENT,
+    DIFF,
     EVENTS,
     HISTORY,
     DOCTOR,
@@ -57,6 +59,7 @@ pub(super) fn seen() -> &'static Seen {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         lakes::see(&mut seen, &runtime);
         by_hand::see(&mut seen, &runtime);
+        reconciled::see(&mut seen);
         chains::see(&mut seen);
         seen
     })

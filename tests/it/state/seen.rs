@@ -24,17 +24,20 @@ pub(super) const UNLOCKED: &str = "What is not locked";
 pub(super) const MANIFEST: &str = "The manifest of a corpus";
 pub(super) const GENERATE: &str = "`compat generate`";
 pub(super) const COMMIT: &str = "Commit information";
+pub(super) const RECONCILE: &str = "Commit information of `reconcile`";
+pub(super) const DIFF: &str = "Differences from a schema";
 pub(super) const TXN: &str = "Application ids";
 pub(super) const PROPERTIES: &str = "Table properties";
 
 /// Where a document holds something that has a section of its own.
-const PARTS: [(&str, &str, &str); 14] = [
+const PARTS: [(&str, &str, &str); 15] = [
     (MANY, "tables[]", ONE),
     (MANY, "sources[].errors[]", ERROR),
     (MANY, "error", ERROR),
     (MANY, "plans[]", PLAN),
     (ONE, "error", ERROR),
     (ONE, "assessment", ASSESSMENT),
+    (ONE, "diff", DIFF),
     (SETUP, "error", ERROR),
     (PLANS, "tables[]", PLAN),
     (HISTORY, "record[]", ENTRY),
@@ -75,7 +78,16 @@ impl Seen {
 
     /// What the commits of a log left that are ours: the record of them, and of the table.
     pub(super) fn add_log(&mut self, entries: &[Vec<Value>], namespace: &str) {
-        let ours = |a: &Value| a.pointer("/commitInfo/operation").is_some_and(|o| o == "MIGRATE");
+        let is = |a: &Value, operation: &str| {
+            a.pointer("/commitInfo/operation").is_some_and(|found| found == operation)
+        };
+        for action in entries.iter().flatten().filter(|a| is(a, "RECONCILE")) {
+            let mut info = action["commitInfo"].clone();
+            let columns = &mut info["operationParameters"]["columns"];
+            *columns = serde_json::from_str(columns.as_str().unwrap()).unwrap();
+            self.add(RECONCILE, &info);
+        }
+        let ours = |a: &Value| is(a, "MIGRATE");
         for actions in entries.iter().filter(|actions| actions.iter().any(ours)) {
             for action in actions {
                 if let Some(info) = action.get("commitInfo") {

@@ -72,7 +72,10 @@ pub(super) fn quoted_after(text: &str, lead: &str) -> BTreeSet<String> {
 #[test]
 fn words_are_found_in_sources() {
     let how = variants("src/model/history.rs", "How");
-    assert_eq!(how.into_iter().collect::<Vec<_>>(), ["adopted", "created", "migrated", "repaired"]);
+    assert_eq!(
+        how.into_iter().collect::<Vec<_>>(),
+        ["adopted", "created", "migrated", "reconciled", "repaired"]
+    );
     assert_eq!(snake("NotATable"), "not_a_table");
     assert_eq!(quoted_after("f(\"a\") f(\"b\") g(\"c\")", "f(\"").into_iter().collect::<String>(), "ab");
     assert!(code("src").len() > 100, "{}", code("src").len());

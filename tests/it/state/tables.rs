@@ -2,10 +2,10 @@
 
 use super::assert_none;
 use super::documents::seen;
-use super::seen::{COMMIT, PROPERTIES, TXN};
+use super::seen::{COMMIT, PROPERTIES, RECONCILE, TXN};
 
 /// The page says of each key when it is written.
-pub(super) const WRITTEN: [&str; 3] = [PROPERTIES, TXN, COMMIT];
+pub(super) const WRITTEN: [&str; 4] = [PROPERTIES, TXN, COMMIT, RECONCILE];
 
 #[test]
 fn the_page_lists_what_commits_leave_and_nothing_else() {

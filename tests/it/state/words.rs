@@ -7,19 +7,20 @@ use delta_migrate::{ErrorCode, Kind};
 use super::documents::seen;
 use super::page::{keys, rows};
 use super::seen::{
-    ASSESSMENT, COMMIT, ENTRY, ERROR, FINDING, MANIFEST, ONE, PLAN, PLANS, PROPERTIES, VALIDATE,
+    ASSESSMENT, COMMIT, DIFF, ENTRY, ERROR, FINDING, MANIFEST, ONE, PLAN, PLANS, PROPERTIES, VALIDATE,
 };
 use super::sources::{code, quoted_after, text, variants};
 use super::{assert_none, files};
 use crate::support::{Table, apply, command, facts, kind_file, run};
 
-pub(super) const SECTIONS: [&str; 16] = [
+pub(super) const SECTIONS: [&str; 17] = [
     "Outcomes",
     "Modes",
     "How",
     "States",
     "Changes",
     "Error codes",
+    "Sorts of differences",
     "Findings of `validate`",
     "Consequences",
     "Checks",
@@ -74,6 +75,10 @@ fn states_and_changes() {
     let changes = "commits[].migrations[].changes[].change";
     same_as_enum("Changes", "src/model/evolve.rs", "Change", &[(PLAN, changes)]);
     assert_eq!(seen().texts(PLAN, changes).len(), keys("Changes").len(), "every change was planned");
+    let sorts = "Sorts of differences";
+    let left = [(DIFF, "left[].difference")];
+    same_as_enum(sorts, "src/model/reconcile/differences.rs", "DifferenceKind", &left);
+    assert_eq!(seen().texts(DIFF, "left[].difference").len(), keys(sorts).len(), "every sort was told");
 }
 
 #[test]
