@@ -133,7 +133,7 @@ fn compare(namespace: &Namespace, desired: &Desired, state: &TableState) -> Comp
             left.take(&difference, &wanted);
         }
     }
-    if let (Some(shape), Some(kind)) = (shape.as_ref(), desired.kind()) {
+    if let Some(shape) = shape.as_ref().filter(|_| desired.kind().is_some()) {
         left.take_table(shape, state);
     }
     let refusal = refusal_of(&assessment)
