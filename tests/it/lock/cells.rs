@@ -350,7 +350,9 @@ async fn tables_that_deltalake_does_not_write_are_not_written_after_the_step_eit
             }
             let mut loaded = table.load().await;
             let schema = arrow_schema(&loaded);
-            let wrote = append_as(&mut loaded, schema, &[old_row(2)]).await;
+            let mut row = old_row(2);
+            row["c"] = "c".into();
+            let wrote = append_as(&mut loaded, schema, &[row]).await;
             assert!(wrote.is_err(), "{migration}, migrated: {migrated}");
         }
     }
