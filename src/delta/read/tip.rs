@@ -76,7 +76,7 @@ impl Tip {
         self.meta.location == commit_path(self.log_version.get())
     }
 
-    fn is(&self, now: &ObjectMeta) -> bool {
+    pub(super) fn is(&self, now: &ObjectMeta) -> bool {
         is_same(&self.meta, self.seen, now)
     }
 }
