@@ -389,8 +389,17 @@ impl Migrator {
             None => self.read_for(location, evidence).await?,
         };
         for _ in 0..MOST_REREADS {
-            let made = make(found.as_ref().map(|f| &f.state));
-            let made = made.map_err(|r| r.at(Stage::Plan).with_table(location.uri()))?;
+            let made = match make(found.as_ref().map(|f| &f.state)) {
+                Ok(made) => made,
+                Err(refusal) => {
+                    let vanished = run::vanished(self, location, &refusal, found.as_ref()).await;
+                    if vanished.map_err(|e| e.with_table(location.uri()))? {
+                        found = self.read(kind, location).await?;
+                        continue;
+                    }
+                    return Err(refusal.at(Stage::Plan).with_table(location.uri()));
+                }
+            };
             if made.is_empty() {
                 return Ok(made);
             }

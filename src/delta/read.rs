@@ -90,7 +90,7 @@ pub(crate) async fn read(
     let want = Want { evidence_id, stamped };
     let mut hint = listing::hint(store).await?;
     let (mut torn, mut restarts) = (false, 0);
-    let mut unlike = None;
+    let mut unlike = Unlike::default();
     loop {
         // Only the first listing trusts the hint; every other one shows the whole log.
         let hinted = hint.is_some();
@@ -184,8 +184,28 @@ struct Want<'a> {
     stamped: Stamped<'a>,
 }
 
-/// The newest entry as it was listed, and as it was got.
-type Unlike = Option<(ObjectMeta, ObjectMeta)>;
+/// What tells a commit that was exchanged after it was listed from one that the store describes in two ways.
+#[derive(Default)]
+struct Unlike {
+    /// A commit as it was listed, and as it was got.
+    pair: Option<(ObjectMeta, ObjectMeta)>,
+    /// Whether the store describes one object in two ways.
+    two_ways: bool,
+}
+
+impl Unlike {
+    /// Whether another object was got than the one that was listed. Where it is the same again, the store
+    /// merely describes it in two ways.
+    fn differs(&mut self, listed: &ObjectMeta, got: &ObjectMeta) -> bool {
+        if self.two_ways || tip::is_listed(listed, got) {
+            return false;
+        }
+        let pair = Some((listed.clone(), got.clone()));
+        self.two_ways = self.pair == pair;
+        self.pair = pair;
+        !self.two_ways
+    }
+}
 
 async fn attempt(
     store: &dyn ObjectStore,
@@ -212,22 +232,20 @@ async fn attempt(
         };
         let commits = base.commits;
         let (near, far) = commits.split_at(commits.len().min(NEAR));
-        let get = |version: u64| scan::commit(store, version, want.evidence_id);
+        let get =
+            |version: u64| async move { (version, scan::commit(store, version, want.evidence_id).await) };
         let mut got = stream::iter(near.to_vec())
             .map(get)
             .buffered(NEAR_IN_FLIGHT)
             .chain(stream::iter(far.to_vec()).map(get).buffered(FAR_IN_FLIGHT));
-        while let Some(commit) = got.next().await {
+        while let Some((version, commit)) = got.next().await {
             let (actions, meta) = commit?;
+            // Another object than the listed one is another table's, or was put into the place of one that
+            // was cleaned up: what is read before and after it would be taken for one table.
+            if listing.commit(version).is_some_and(|listed| unlike.differs(listed, &meta)) {
+                return Err(Fault::Gone(meta.location));
+            }
             if meta.location == tip.meta.location {
-                // Another object than the listed one is another table's: what was read before and what
-                // is read now would be taken for one table. Where it is the same again, the store
-                // merely describes it in two ways.
-                let pair = Some((tip.meta.clone(), meta.clone()));
-                if !tip.is(&meta) && *unlike != pair {
-                    *unlike = pair;
-                    return Err(Fault::Gone(meta.location));
-                }
                 tip = Tip { meta, seen: Seen::Got, ..tip };
             }
             gathered.add_older(actions)?;

@@ -409,7 +409,7 @@ async fn carry(
 }
 
 /// Whether a refusal rests on an entry that is no longer in the log.
-async fn vanished(
+pub(super) async fn vanished(
     migrator: &Migrator,
     location: &Location,
     refusal: &Refusal,

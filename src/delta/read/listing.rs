@@ -95,11 +95,10 @@ pub(super) enum Format {
 pub(super) struct Listing {
     /// Ascending.
     commits: Vec<u64>,
-    newest: Option<(u64, ObjectMeta)>,
+    /// The newest commits as they were listed, as far as they are kept.
+    recent: BTreeMap<u64, ObjectMeta>,
     /// Complete ones, newest first; of several for a version, the one with the fewest files first.
     checkpoints: Vec<Checkpoint>,
-    /// When the newest commits were written, as far as they are kept.
-    times: BTreeMap<u64, chrono::DateTime<chrono::Utc>>,
     /// The newest version with a checksum file.
     pub(super) checksum: Option<u64>,
     /// Files that a crashed or unfinished write leaves behind.
@@ -138,16 +137,21 @@ pub(super) async fn list(store: &dyn ObjectStore, from: Option<u64>) -> Result<L
 impl Listing {
     /// How many commits were written in the hour before the newest one.
     pub(super) fn recent_commits(&self) -> u32 {
-        let Some((_, newest)) = self.times.last_key_value() else { return 0 };
+        let Some((_, newest)) = self.recent.last_key_value() else { return 0 };
         let hour = chrono::TimeDelta::hours(1);
-        let recent = self.times.values().filter(|at| *newest - **at <= hour).count();
+        let recent = self.recent.values().filter(|c| newest.last_modified - c.last_modified <= hour).count();
         // The newest one itself is no sign of others.
         u32::try_from(recent.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
+    /// A commit as it was listed, where it is one of the newest.
+    pub(super) fn commit(&self, version: u64) -> Option<&ObjectMeta> {
+        self.recent.get(&version)
+    }
+
     /// The version that the log stands at, and the file that says so.
     pub(super) fn tip(&self) -> Option<(u64, &ObjectMeta)> {
-        let commit = self.newest.as_ref().map(|(version, meta)| (*version, meta));
+        let commit = self.recent.last_key_value().map(|(version, meta)| (*version, meta));
         let checkpoint = self.checkpoints.first().and_then(|c| Some((c.version, c.files.first()?)));
         match (commit, checkpoint) {
             (Some(commit), Some(checkpoint)) if checkpoint.0 > commit.0 => Some(checkpoint),
@@ -273,8 +277,8 @@ fn is_staged(name: &str) -> bool {
     name.contains('#') || name.starts_with('.') || name.starts_with("_tmp") || name.ends_with(".tmp")
 }
 
-/// More commits an hour than these are as busy as a table gets.
-const MOST_TIMES: usize = 1000;
+/// More commits an hour, or above a checkpoint, than these are as busy as a table gets.
+const MOST_KEPT: usize = 1000;
 
 #[derive(Default)]
 struct Collected {
@@ -294,12 +298,9 @@ impl Collected {
         match kind {
             Some(LogFile::Commit(version)) => {
                 listing.commits.push(version);
-                listing.times.insert(version, meta.last_modified);
-                if listing.times.len() > MOST_TIMES {
-                    listing.times.pop_first();
-                }
-                if listing.newest.as_ref().is_none_or(|(newest, _)| version > *newest) {
-                    listing.newest = Some((version, meta));
+                listing.recent.insert(version, meta);
+                if listing.recent.len() > MOST_KEPT {
+                    listing.recent.pop_first();
                 }
             }
             Some(LogFile::Classic(version)) => {

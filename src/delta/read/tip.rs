@@ -77,16 +77,25 @@ impl Tip {
     }
 
     pub(super) fn is(&self, now: &ObjectMeta) -> bool {
-        // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.
-        let bare = |tag: &String| tag.trim_start_matches("W/").trim_matches('"').to_owned();
-        let tag = |meta: &ObjectMeta| meta.e_tag.as_ref().map(bare);
-        let tags = tag(&self.meta).zip(tag(now));
-        let (then, at) = (self.meta.last_modified, now.last_modified);
-        let same_time = match self.seen {
-            Seen::Got => then == at,
-            // Listings are more precise than headers on some stores; a tag says enough.
-            Seen::Listed => tags.is_some() || then.timestamp() == at.timestamp(),
-        };
-        self.meta.size == now.size && same_time && tags.is_none_or(|(then, now)| then == now)
+        is_same(&self.meta, self.seen, now)
     }
+}
+
+/// Whether an object that was got is the one that a listing showed.
+pub(super) fn is_listed(listed: &ObjectMeta, got: &ObjectMeta) -> bool {
+    is_same(listed, Seen::Listed, got)
+}
+
+fn is_same(before: &ObjectMeta, seen: Seen, now: &ObjectMeta) -> bool {
+    // Azure quotes the tag in answers to a get and not in listings; proxies that compress weaken it.
+    let bare = |tag: &String| tag.trim_start_matches("W/").trim_matches('"').to_owned();
+    let tag = |meta: &ObjectMeta| meta.e_tag.as_ref().map(bare);
+    let tags = tag(before).zip(tag(now));
+    let (then, at) = (before.last_modified, now.last_modified);
+    let same_time = match seen {
+        Seen::Got => then == at,
+        // Listings are more precise than headers on some stores; a tag says enough.
+        Seen::Listed => tags.is_some() || then.timestamp() == at.timestamp(),
+    };
+    before.size == now.size && same_time && tags.is_none_or(|(then, now)| then == now)
 }

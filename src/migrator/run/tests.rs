@@ -113,3 +113,31 @@ async fn a_clock_that_jumps_between_two_attempts_changes_neither_order_nor_patie
         assert_eq!(timestamps(&inner, 3).await, [NOW, FUTURE, wanted]);
     }
 }
+
+#[tokio::test]
+async fn a_plan_made_upon_an_entry_that_is_gone_is_made_anew() {
+    let inner = Arc::new(InMemory::new());
+    let clock = Arc::new(Clock(AtomicI64::new(NOW)));
+    migrate(&clock, &location(inner.clone()), 0).await;
+    // An entry without the stamp, as a clean-up that goes on may leave one; it goes before it is looked at.
+    let bytes = inner.get(&entry_path(0)).await.unwrap().bytes().await.unwrap();
+    let lines = String::from_utf8(bytes.to_vec()).unwrap();
+    let metadata = lines.lines().find(|line| line.contains("\"metaData\"")).unwrap();
+    let mut metadata: Value = serde_json::from_str(metadata).unwrap();
+    metadata["metaData"]["configuration"] = json!({});
+    let info = json!({ "commitInfo": { "inCommitTimestamp": NOW + 1 } });
+    let entry = format!("{info}\n{metadata}\n");
+    inner.put(&entry_path(1), entry.clone().into()).await.unwrap();
+    let refused =
+        migrator(&clock, 1).plan("facts", &location(inner.clone()), Target::Newest).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::StampLost);
+    let log = inner.clone();
+    let store = RecordingStore::new(inner.clone()).before(move |request| {
+        if request.verb == Verb::GetRange {
+            drop(now(log.delete(&entry_path(1))));
+        }
+        None
+    });
+    let planned = migrator(&clock, 1).plan("facts", &location(Arc::new(store)), Target::Newest).await;
+    assert_eq!(planned.unwrap().to().get(), 1);
+}

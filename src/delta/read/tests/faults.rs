@@ -305,3 +305,45 @@ async fn a_gap_that_only_one_listing_shows_is_none() {
     });
     assert_eq!(facts(&table(&store).await), (4, "a", 2));
 }
+
+#[tokio::test]
+async fn what_was_put_into_the_place_of_an_entry_that_was_cleaned_up_is_not_taken_for_it() {
+    let log = Log::with(&[&[protocol(1, 2), stamped_metadata("a")], &[add(1)], &[add(2)]]).await;
+    let (inner, done) = (log.store.clone(), std::sync::Once::new());
+    let checkpoint = parquet(&[protocol(1, 2), stamped_metadata("a")], 9, true);
+    let late = format!("{}\n{}\n", protocol(1, 2), stamped_metadata("late"));
+    // After the listing, the log is cleaned up behind a checkpoint at 2, and a release that found no table
+    // creates one. The newest entry stays as it was.
+    let store = RecordingStore::new(log.store.clone()).before(move |request| {
+        if request.path.ends_with("2.json") {
+            done.call_once(|| {
+                let path = Path::from("_delta_log/00000000000000000002.checkpoint.parquet");
+                now(inner.put(&path, checkpoint.clone().into())).unwrap();
+                now(inner.delete(&listing::commit_path(1))).unwrap();
+                now(inner.put(&listing::commit_path(1), "\n".into())).unwrap();
+                now(inner.put(&listing::commit_path(0), late.clone().into())).unwrap();
+            });
+        }
+        None
+    });
+    assert_eq!(facts(&table(&store).await), (2, "a", 2));
+    assert_eq!(store.count(Verb::List), 2);
+}
+
+#[test]
+fn a_store_that_describes_one_object_in_two_ways_is_believed() {
+    let meta = |version, tag: &str| ObjectMeta {
+        location: listing::commit_path(version),
+        last_modified: chrono::DateTime::UNIX_EPOCH,
+        size: 1,
+        e_tag: Some(tag.to_owned()),
+        version: None,
+    };
+    let mut unlike = Unlike::default();
+    assert!(!unlike.differs(&meta(3, "a"), &meta(3, "a")));
+    assert!(unlike.differs(&meta(3, "a"), &meta(3, "b")));
+    // Another answer is another object; the same one says that nothing was exchanged, nor anything else.
+    assert!(unlike.differs(&meta(3, "a"), &meta(3, "c")));
+    assert!(!unlike.differs(&meta(3, "a"), &meta(3, "c")));
+    assert!(!unlike.differs(&meta(2, "a"), &meta(2, "b")));
+}
