@@ -23,6 +23,8 @@ use crate::delta::read::{self, Found, LogRead};
 use crate::delta::snapshot::state_of;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::{Assessment, assess};
+use crate::model::data::Settings;
+#[cfg(feature = "cli")]
 use crate::model::data::Values;
 use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Target, plan};
@@ -84,8 +86,7 @@ pub struct Migrator {
     policy: StartupPolicy,
     budget: Duration,
     moments: Arc<dyn Moments>,
-    /// Whether refusals may show values out of rows.
-    values: Values,
+    data: Settings,
     /// Tables and versions that a warning was given for.
     warned: Mutex<BTreeSet<(String, SchemaVersion)>>,
 }
@@ -142,6 +143,7 @@ impl Migrator {
             budget: Duration::from_secs(60),
             lock: None,
             moments: Arc::new(moments::Real),
+            data: Settings::default(),
         }
     }
 
@@ -166,7 +168,7 @@ impl Migrator {
     /// The same migrator, which may read and rewrite files.
     #[cfg(feature = "cli")]
     pub(crate) fn allowed_to_rewrite(mut self, values: Values) -> Self {
-        (self.policy, self.values) = (StartupPolicy::ApplyAll, values);
+        (self.policy, self.data.values) = (StartupPolicy::ApplyAll, values);
         self
     }
 

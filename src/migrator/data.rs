@@ -10,7 +10,7 @@ pub(crate) use without::{Work, estimate};
 mod without {
     use crate::delta::location::Location;
     use crate::error::{Error, ErrorCode, Stage};
-    use crate::model::data::{Actions, Counts, Values};
+    use crate::model::data::{Actions, Counts, Settings};
     use crate::model::plan::{DataWork, Plan, PlannedCommit, Rewrite};
     use crate::model::state::TableState;
 
@@ -18,7 +18,12 @@ mod without {
     pub(crate) struct Work;
 
     impl Work {
-        pub(crate) async fn begin(_: &Location, _: &Plan, _: &TableState, _: Values) -> Result<Self, Error> {
+        pub(crate) async fn begin(
+            _: &Location,
+            _: &Plan,
+            _: &TableState,
+            _: Settings,
+        ) -> Result<Self, Error> {
             Err(unsupported())
         }
 

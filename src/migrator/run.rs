@@ -197,6 +197,13 @@ impl Landed {
         let told: Vec<u64> = error.committed().to_vec();
         let new = self.versions.iter().map(|v| v.get()).filter(|v| !told.contains(v));
         let new: Vec<u64> = new.collect();
+        let error = match error.hint() {
+            Some(hint) if !new.is_empty() && hint.contains("nothing was written") => {
+                let hint = hint.replace("nothing was written", "nothing more was written");
+                error.with_hint(hint)
+            }
+            _ => error,
+        };
         new.into_iter().fold(error, Error::with_committed)
     }
 
@@ -254,11 +261,17 @@ async fn carry(
         if made.moves_data() && work.is_none() {
             // Everything that the rows can refuse, before the first byte is written.
             let Some(state) = state else { return Err(missing().at(Stage::Plan)) };
-            work = Some(Work::begin(location, &made, state, migrator.values).await?);
+            work = Some(Work::begin(location, &made, state, migrator.data).await?);
             budget = Budget::start(migrator.budget, migrator.moments.clone());
         }
         let data = match (&planned.data, work.as_mut(), state) {
-            (Some(data), Some(work), Some(state)) => Some(work.next(location, planned, data, state).await?),
+            (Some(data), Some(work), Some(state)) => {
+                // The budget is for races; rewriting takes as long as it takes.
+                let began = migrator.moments.elapsed();
+                let done = work.next(location, planned, data, state).await?;
+                budget.leave_out(migrator.moments.elapsed().saturating_sub(began));
+                Some(done)
+            }
             _ => None,
         };
         races.note_rounds(work.as_ref().map_or(0, Work::rounds));
