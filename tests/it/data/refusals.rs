@@ -189,7 +189,7 @@ async fn nobody_rewrites_without_leave() {
     }
     // Opening a sink's table is the same.
     let migrator = rewriter_with(FILL, StartupPolicy::ApplyMetadata, ONE_FILE);
-    let error = migrator.open("facts", &table.location()).await.unwrap_err();
+    let error = migrator.open_at("facts", &table.location()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::RewriteRequired);
     assert!(table.files() == before);
 }
