@@ -26,6 +26,8 @@ use crate::delta::read::{self, Found, LogRead};
 use crate::delta::snapshot::state_of;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::{Assessment, assess};
+use crate::model::data::Settings;
+#[cfg(feature = "cli")]
 use crate::model::data::Values;
 use crate::model::kind::Kind;
 use crate::model::plan::{Plan, Target, plan};
@@ -87,10 +89,7 @@ pub struct Migrator {
     policy: StartupPolicy,
     budget: Duration,
     moments: Arc<dyn Moments>,
-    /// Whether refusals may show values out of rows.
-    values: Values,
-    /// Whether functions are run twice, as a crash might.
-    twice: bool,
+    data: Settings,
     /// What loaded tables were found to be.
     seen: seen::Seen,
     /// Tables and versions that a warning was given for.
@@ -149,6 +148,7 @@ impl Migrator {
             budget: Duration::from_secs(60),
             lock: None,
             moments: Arc::new(moments::Real),
+            data: Settings::default(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Migrator {
     /// The same migrator, which may read and rewrite files.
     #[cfg(feature = "cli")]
     pub(crate) fn allowed_to_rewrite(mut self, values: Values) -> Self {
-        (self.policy, self.values) = (StartupPolicy::ApplyAll, values);
+        (self.policy, self.data.values) = (StartupPolicy::ApplyAll, values);
         self
     }
 
@@ -188,7 +188,7 @@ impl Migrator {
 
     /// The same migrator, which rewrites files, and runs each function of a migration twice.
     pub(crate) fn as_a_test(mut self) -> Self {
-        (self.policy, self.twice) = (StartupPolicy::ApplyAll, true);
+        (self.policy, self.data.times) = (StartupPolicy::ApplyAll, 2);
         self
     }
 
@@ -394,7 +394,7 @@ impl Migrator {
                 Err(refusal) => {
                     let vanished = run::vanished(self, location, &refusal, found.as_ref()).await;
                     if vanished.map_err(|e| e.with_table(location.uri()))? {
-                        found = self.read(kind, location).await?;
+                        found = self.read_for(location, evidence).await?;
                         continue;
                     }
                     return Err(refusal.at(Stage::Plan).with_table(location.uri()));

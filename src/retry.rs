@@ -33,6 +33,11 @@ impl Budget {
         self.left().is_zero()
     }
 
+    /// Time that was spent on something else does not count.
+    pub(crate) fn leave_out(&mut self, time: Duration) {
+        self.started = self.started.saturating_add(time);
+    }
+
     /// Waits so long, but not beyond the budget's end.
     pub(crate) async fn pause(&self, time: Duration) {
         self.moments.sleep(time.min(self.left())).await;
@@ -82,5 +87,10 @@ mod tests {
         assert!(start(Duration::ZERO).is_spent());
         let long = start(Duration::from_secs(3600));
         assert!(!long.is_spent() && long.left() <= Duration::from_secs(3600));
+        let mut short = start(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(short.is_spent());
+        short.leave_out(short.elapsed());
+        assert!(!short.is_spent() || short.elapsed() >= Duration::from_millis(20));
     }
 }

@@ -19,14 +19,11 @@ use self::portion::Portion;
 use super::location::Location;
 use crate::batch::watch::{self, Went};
 use crate::error::{Error, ErrorCode, Stage};
-use crate::model::data::{Actions, Counts, Next, Values};
+use crate::model::data::{Actions, Counts, Next, Settings};
 use crate::model::migration::Step;
 use crate::model::plan::{DataWork, Plan, PlannedCommit, Rewrite};
 use crate::model::state::TableState;
 use crate::model::version::SchemaVersion;
-
-/// How much is rewritten in one commit: what a crash can cost.
-const MOST_IN_A_COMMIT: u64 = 1 << 30;
 
 /// With change data feed deltalake holds all that it changes in memory.
 const MOST_WITH_CHANGE_DATA: u64 = 32 << 20;
@@ -35,25 +32,27 @@ const MOST_WITH_CHANGE_DATA: u64 = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Work {
     active: Active,
-    values: Values,
+    settings: Settings,
     /// The migration whose step is under way.
     version: Option<SchemaVersion>,
-    /// Files whose rows were looked at: nothing of them will be refused.
+    /// The protocol and the metadata that everything below was done for.
+    fingerprint: Option<String>,
+    /// Files whose rows were looked at for the whole chain: nothing of them will be refused.
+    foreseen: HashSet<Key>,
+    /// The same for the migration under way.
     looked_at: HashSet<Key>,
-    /// Whether that holds for the later migrations as well.
-    all_looked_at: bool,
     /// Files that need nothing more: no row matches, or ours.
     clean: HashSet<Key>,
     /// What was done and is not committed yet.
     pending: Vec<Portion>,
-    /// How often something new turned up after everything had been gone through.
+    /// Whether everything that there was has been gone through.
+    gone_through: bool,
+    /// How often something new turned up after that.
     rounds: u32,
     counts: Counts,
     /// The functions of the migration that were run.
     ran: HashSet<String>,
     notes: Vec<String>,
-    /// How often each is run.
-    times: usize,
 }
 
 impl Work {
@@ -65,35 +64,27 @@ impl Work {
         location: &Location,
         plan: &Plan,
         state: &TableState,
-        values: Values,
+        settings: Settings,
     ) -> Result<Self, Error> {
         let mut active = Active::new(location);
         let files = active.files_at(state.log_version).await?;
-        let all_looked_at = check::before_anything(location, plan, state, &files, values).await?;
+        let all = check::before_anything(location, plan, state, &files, settings.values).await?;
+        let foreseen = files.into_iter().map(|f| f.key);
         Ok(Self {
             active,
-            values,
+            settings,
             version: None,
-            looked_at: if all_looked_at {
-                files.into_iter().map(|f| f.key).collect()
-            } else {
-                HashSet::new()
-            },
-            all_looked_at,
+            fingerprint: None,
+            foreseen: if all { foreseen.collect() } else { HashSet::new() },
+            looked_at: HashSet::new(),
             clean: HashSet::new(),
             pending: Vec::new(),
+            gone_through: false,
             rounds: 0,
             counts: Counts::default(),
             ran: HashSet::new(),
             notes: Vec::new(),
-            times: 1,
         })
-    }
-
-    /// Runs each function twice, as a crash might.
-    pub(crate) fn twice(mut self) -> Self {
-        self.times = 2;
-        self
     }
 
     /// How often others added files after all had been gone through.
@@ -106,6 +97,27 @@ impl Work {
         self.counts
     }
 
+    /// Forgets what does not hold for another migration, or for another schema and other properties.
+    fn turn_to(&mut self, data: &DataWork, state: &TableState) {
+        let (version, fingerprint) = (Some(data.version), Some(state.fingerprint()));
+        let is_another = self.version != version;
+        if !is_another && self.fingerprint == fingerprint {
+            return;
+        }
+        if is_another {
+            self.rounds = 0;
+            self.ran.clear();
+        } else {
+            // Somebody else's change: a constraint of theirs, say, was not asked about.
+            self.foreseen.clear();
+        }
+        (self.version, self.fingerprint) = (version, fingerprint);
+        self.looked_at.clear();
+        self.clean.clear();
+        self.pending.clear();
+        self.gone_through = false;
+    }
+
     /// The files' part of the next commit, for the table as it is at `state`.
     pub(crate) async fn next(
         &mut self,
@@ -115,15 +127,7 @@ impl Work {
         data: &DataWork,
         state: &TableState,
     ) -> Result<Next, Error> {
-        if self.version != Some(data.version) {
-            (self.version, self.rounds) = (Some(data.version), 0);
-            self.clean.clear();
-            self.pending.clear();
-            self.ran.clear();
-            if !self.all_looked_at {
-                self.looked_at.clear();
-            }
-        }
+        self.turn_to(data, state);
         if self.functions(location, plan, data).await? {
             return Ok(Next::Again);
         }
@@ -134,18 +138,21 @@ impl Work {
         let taken: HashSet<&Key> = self.pending.iter().flat_map(|p| &p.removes).collect();
         let mut todo: Vec<&ActiveFile> =
             files.iter().filter(|f| !self.clean.contains(&f.key) && !taken.contains(&f.key)).collect();
-        let begun = !self.clean.is_empty() || !self.pending.is_empty();
-        if begun && !todo.is_empty() {
+        if self.gone_through && !todo.is_empty() {
             self.rounds += 1;
         }
-        let new: Vec<&ActiveFile> =
-            todo.iter().filter(|f| !self.looked_at.contains(&f.key)).copied().collect();
+        let is_new = |f: &&&ActiveFile| !self.foreseen.contains(&f.key) && !self.looked_at.contains(&f.key);
+        let new: Vec<&ActiveFile> = todo.iter().filter(is_new).copied().collect();
         if !new.is_empty() {
-            check::of_files(location, planned, state, &new, self.values).await?;
+            check::of_files(location, planned, state, &new, self.settings.values).await?;
             self.looked_at.extend(new.iter().map(|f| f.key.clone()));
         }
         let whole = data.steps.iter().any(|s| matches!(s, Step::RetypeColumns(_)));
-        let most = if stage::has_change_data(state) { MOST_WITH_CHANGE_DATA } else { MOST_IN_A_COMMIT };
+        let most_in_a_commit = self.settings.most_in_a_commit;
+        let most = match stage::has_change_data(state) {
+            true => MOST_WITH_CHANGE_DATA.min(most_in_a_commit),
+            false => most_in_a_commit,
+        };
         let mut went = Went {
             of_files: todo.len() as u64,
             of_bytes: todo.iter().map(|f| f.bytes).sum(),
@@ -160,7 +167,7 @@ impl Work {
                 return Err(interrupted(todo.len()));
             }
             let waiting: u64 = self.pending.iter().map(|p| p.counts.bytes_removed).sum();
-            if !whole && waiting >= MOST_IN_A_COMMIT {
+            if !whole && waiting >= most_in_a_commit {
                 return Ok(Next::Commit(self.actions(false)));
             }
             let group = group(&mut todo, most);
@@ -183,6 +190,7 @@ impl Work {
                 self.pending.push(done);
             }
         }
+        self.gone_through = true;
         Ok(Next::Commit(self.actions(true)))
     }
 
@@ -201,7 +209,7 @@ impl Work {
                 version: data.version,
                 stop: watch::stop(),
             };
-            for _ in 0..self.times {
+            for _ in 0..self.settings.times {
                 self.notes.extend(function::run(&place, function).await?);
             }
             self.ran.insert(function.name.clone());
@@ -222,7 +230,12 @@ impl Work {
         }
         for done in std::mem::take(&mut self.pending) {
             self.counts.add(&done.counts);
-            self.looked_at.extend(done.adds.iter().cloned());
+            // What was made of rows that were looked at for the whole chain needs no look either.
+            let looked = match done.removes.iter().all(|key| self.foreseen.contains(key)) {
+                true => &mut self.foreseen,
+                false => &mut self.looked_at,
+            };
+            looked.extend(done.adds.iter().cloned());
             self.clean.extend(done.adds);
         }
     }

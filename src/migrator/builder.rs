@@ -8,7 +8,7 @@ use super::moments::Moments;
 use super::seen::Seen;
 use super::{Migrator, StartupPolicy};
 use crate::error::Error;
-use crate::model::data::Values;
+use crate::model::data::Settings;
 use crate::model::kind::Kind;
 use crate::model::lockfile::{self, LOCK_FILE, Lockfile};
 use crate::model::version::Namespace;
@@ -23,6 +23,7 @@ pub struct MigratorBuilder {
     pub(super) budget: Duration,
     pub(super) lock: Option<String>,
     pub(super) moments: Arc<dyn Moments>,
+    pub(super) data: Settings,
 }
 
 impl MigratorBuilder {
@@ -87,13 +88,20 @@ impl MigratorBuilder {
         self
     }
 
+    /// How many bytes of files a data step rewrites in one commit. Only tests need another number.
+    #[doc(hidden)]
+    pub fn most_in_a_commit(mut self, bytes: u64) -> Self {
+        self.data.most_in_a_commit = bytes;
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     /// [`ErrorCode::Usage`](crate::ErrorCode::Usage): two kinds of one name, a kind that sets properties of the namespace,
     /// a release of more than 64 characters, or a lock that is no prefix of the kinds.
     pub fn build(self) -> Result<Migrator, Error> {
-        let Self { namespace, kinds, release, policy, budget, lock, moments } = self;
+        let Self { namespace, kinds, release, policy, budget, lock, moments, data } = self;
         if release.is_empty() || release.chars().count() > 64 || release.chars().any(char::is_control) {
             return Err(Error::usage(format!("release `{release}` must be 1 to 64 characters on one line")));
         }
@@ -115,17 +123,7 @@ impl MigratorBuilder {
             lock.verify(by_name.values(), lockfile::Kinds::Some).into_result()?;
         }
         let warned = Mutex::default();
-        Ok(Migrator {
-            namespace,
-            kinds: by_name,
-            release,
-            policy,
-            budget,
-            moments,
-            values: Values::default(),
-            twice: false,
-            seen: Seen::default(),
-            warned,
-        })
+        let seen = Seen::default();
+        Ok(Migrator { namespace, kinds: by_name, release, policy, budget, moments, data, seen, warned })
     }
 }

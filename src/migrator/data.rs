@@ -10,7 +10,7 @@ pub(crate) use without::{Work, estimate};
 mod without {
     use crate::delta::location::Location;
     use crate::error::{Error, ErrorCode, Stage};
-    use crate::model::data::{Counts, Next, Values};
+    use crate::model::data::{Counts, Next, Settings};
     use crate::model::plan::{DataWork, Plan, PlannedCommit, Rewrite};
     use crate::model::state::TableState;
 
@@ -18,7 +18,12 @@ mod without {
     pub(crate) struct Work;
 
     impl Work {
-        pub(crate) async fn begin(_: &Location, _: &Plan, _: &TableState, _: Values) -> Result<Self, Error> {
+        pub(crate) async fn begin(
+            _: &Location,
+            _: &Plan,
+            _: &TableState,
+            _: Settings,
+        ) -> Result<Self, Error> {
             Err(unsupported())
         }
 
@@ -31,10 +36,6 @@ mod without {
             _: &TableState,
         ) -> Result<Next, Error> {
             Err(unsupported())
-        }
-
-        pub(crate) fn twice(self) -> Self {
-            self
         }
 
         pub(crate) fn notes(&mut self) -> Vec<String> {

@@ -262,6 +262,13 @@ impl Landed {
         let told: Vec<u64> = error.committed().to_vec();
         let new = self.versions.iter().map(|v| v.get()).filter(|v| !told.contains(v));
         let new: Vec<u64> = new.collect();
+        let error = match error.hint() {
+            Some(hint) if !new.is_empty() && hint.contains("nothing was written") => {
+                let hint = hint.replace("nothing was written", "nothing more was written");
+                error.with_hint(hint)
+            }
+            _ => error,
+        };
         new.into_iter().fold(error, Error::with_committed)
     }
 
@@ -324,13 +331,16 @@ async fn carry(
         if made.moves_data() && work.is_none() {
             // Everything that the rows can refuse, before the first byte is written.
             let Some(state) = state else { return Err(missing().at(Stage::Plan)) };
-            let begun = Work::begin(location, &made, state, migrator.values).await?;
-            work = Some(if migrator.twice { begun.twice() } else { begun });
+            work = Some(Work::begin(location, &made, state, migrator.data).await?);
             budget = Budget::start(migrator.budget, migrator.moments.clone());
         }
         let data = match (&planned.data, work.as_mut(), state) {
             (Some(data), Some(work), Some(state)) => {
-                match work.next(location, &made, planned, data, state).await? {
+                // The budget is for races; rewriting takes as long as it takes.
+                let began = migrator.moments.elapsed();
+                let next = work.next(location, &made, planned, data, state).await?;
+                budget.leave_out(migrator.moments.elapsed().saturating_sub(began));
+                match next {
                     Next::Commit(actions) => Some(actions),
                     #[cfg(feature = "datafusion")]
                     Next::Again => {

@@ -42,6 +42,22 @@ impl Counts {
     }
 }
 
+/// How data steps are done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) values: Values,
+    /// How many bytes of files are rewritten in one commit: what a crash can cost.
+    pub(crate) most_in_a_commit: u64,
+    /// How often each function is run: twice where that is tested.
+    pub(crate) times: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { values: Values::default(), most_in_a_commit: 1 << 30, times: 1 }
+    }
+}
+
 /// Whether messages may show values out of the table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Values {

@@ -8,6 +8,8 @@ mod batch;
 mod cases;
 mod command;
 mod compat;
+#[cfg(feature = "datafusion")]
+mod data;
 mod features;
 mod fuzz;
 mod library;

@@ -61,7 +61,8 @@ impl Active {
             };
             let text = String::from_utf8_lossy(&bytes);
             let mut adds = Vec::new();
-            for line in text.lines().filter(|l| l.starts_with("{\"add\"") || l.starts_with("{\"remove\"")) {
+            // A writer may put white space into its JSON.
+            for line in text.lines().filter(|l| l.contains("\"add\"") || l.contains("\"remove\"")) {
                 let action: Value =
                     serde_json::from_str(line).map_err(|e| failed("an action of the log is no JSON", e))?;
                 if let Some(add) = action.get("add").filter(|a| a.is_object()) {

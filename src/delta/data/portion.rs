@@ -22,7 +22,7 @@ use crate::model::path::ColumnPath;
 use crate::model::plan::DataWork;
 use crate::model::schema_edit;
 use crate::model::state::TableState;
-use crate::model::types::{DataType, schema_from_json, type_json};
+use crate::model::types::{DataType, resolve, schema_from_json, type_json};
 
 /// What became of some files.
 #[derive(Debug, Default)]
@@ -32,6 +32,8 @@ pub(super) struct Portion {
     /// Actions, one line each.
     pub(super) lines: Vec<String>,
     pub(super) counts: Counts,
+    /// Rows of the new files, as far as these say it.
+    rows_added: Option<u64>,
 }
 
 /// Does the steps to these files, which the table has at `state`.
@@ -46,7 +48,16 @@ pub(super) async fn run(
     for step in &data.steps {
         match step {
             Step::Update { set, predicate } => update = Some((set, predicate)),
-            Step::RetypeColumns(columns) => retyped = columns.clone(),
+            // One that comes with the same commit is in no file yet, and one may have its type already.
+            Step::RetypeColumns(columns) => retyped.extend(
+                columns
+                    .iter()
+                    .filter(|(path, wanted)| {
+                        let found = resolve(&state.columns, path.segments());
+                        found.is_some_and(|found| !found.data_type().same_as(wanted))
+                    })
+                    .cloned(),
+            ),
             _ => {}
         }
     }
@@ -89,6 +100,7 @@ async fn update(
     let mut done = captured(&staged, group).await?;
     done.counts.rows_updated = metrics.num_updated_rows as u64;
     done.counts.rows_copied = metrics.num_copied_rows as u64;
+    done.is_complete(group)?;
     Ok(done)
 }
 
@@ -125,8 +137,9 @@ async fn rewrite(
     let mut done = captured(&target, &[]).await?;
     for file in group {
         done.remove(file);
-        done.counts.rows_copied += file.rows.unwrap_or(0);
     }
+    done.counts.rows_copied = done.rows_added.unwrap_or(0);
+    done.is_complete(group)?;
     Ok(done)
 }
 
@@ -232,7 +245,7 @@ pub(super) fn wrong(what: &str, why: &str) -> Error {
 /// What deltalake committed on the stage. It names the files that it takes away as it decoded their
 /// paths; a reader of logs compares paths as they are written, so that the log's own are put back.
 async fn captured(staged: &Staged, group: &[&ActiveFile]) -> Result<Portion, Error> {
-    let mut done = Portion::default();
+    let mut done = Portion { rows_added: Some(0), ..Portion::default() };
     let known: HashMap<(String, Option<&str>), &ActiveFile> =
         group.iter().map(|f| ((percent_decoded(&f.key.0), f.key.1.as_deref()), *f)).collect();
     for action in staged.committed().await? {
@@ -243,6 +256,7 @@ async fn captured(staged: &Staged, group: &[&ActiveFile]) -> Result<Portion, Err
                 done.adds.push((path, body.get("deletionVector").and_then(vector_id)));
                 done.lines.push(action.to_string());
                 done.counts.files_added += 1;
+                done.rows_added = done.rows_added.zip(rows_of(body)).map(|(sum, rows)| sum + rows);
             }
             "cdc" => done.lines.push(action.to_string()),
             "remove" => {
@@ -272,7 +286,35 @@ async fn captured(staged: &Staged, group: &[&ActiveFile]) -> Result<Portion, Err
     Ok(done)
 }
 
+/// The rows of a file as its statistics say it.
+fn rows_of(add: &Value) -> Option<u64> {
+    let statistics: Value = serde_json::from_str(add.get("stats")?.as_str()?).ok()?;
+    statistics.get("numRecords")?.as_u64()
+}
+
 impl Portion {
+    /// What is taken away must come back: as many rows, by all that is known of them.
+    fn is_complete(&self, group: &[&ActiveFile]) -> Result<(), Error> {
+        let gone = group.iter().filter(|f| self.removes.contains(&f.key));
+        let gone: Option<u64> = gone.map(|f| f.rows).sum();
+        let Counts { rows_updated, rows_copied, files_added, files_removed, .. } = self.counts;
+        let handled = rows_updated + rows_copied;
+        let there = self.rows_added.unwrap_or(handled);
+        let taken = gone.unwrap_or(handled);
+        if there == handled && taken == handled && (files_added == 0 || files_removed > 0) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::DataStep,
+            Stage::Plan,
+            format!(
+                "{files_removed} files have {taken} rows by the log, {handled} were read, and {there} stand in the \
+                 {files_added} new files"
+            ),
+        )
+        .with_hint("nothing was written for it; compare the files' statistics with their rows, and report this"))
+    }
+
     fn remove(&mut self, file: &ActiveFile) {
         let get = |key: &str| file.add.get(key).filter(|v| !v.is_null()).cloned();
         let mut remove = json!({

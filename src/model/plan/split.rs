@@ -58,8 +58,17 @@ impl Open {
         }
     }
 
-    fn work(&mut self, version: SchemaVersion, migration: &Migration, steps: &[Step]) {
-        let steps = steps.iter().filter(|s| s.moves_data()).cloned();
+    /// Notes data steps, of those that change something.
+    fn work(&mut self, version: SchemaVersion, migration: &Migration, steps: &[Step], changes: &[Change]) {
+        let is_due = |step: &&Step| match step {
+            Step::RetypeColumns(_) => changes.iter().any(|c| matches!(c, Change::RetypeColumn { .. })),
+            Step::AddConstraints(_) => changes.iter().any(|c| matches!(c, Change::AddConstraint { .. })),
+            step => step.moves_data(),
+        };
+        let steps: Vec<Step> = steps.iter().filter(is_due).cloned().collect();
+        if steps.is_empty() {
+            return;
+        }
         let data = self.data.get_or_insert_with(|| DataWork {
             version,
             description: migration.description().to_owned(),
@@ -160,8 +169,8 @@ pub(super) fn commits(
         };
         if !behind.is_empty() {
             let more = split.evolution.apply(behind)?;
+            split.open.work(version, migration, behind, &more);
             split.open.note(version, migration, first.into_iter().chain(more).collect());
-            split.open.work(version, migration, behind);
         }
         split.open.to = version;
     }

@@ -27,6 +27,11 @@ impl Row {
         self.cells.last().unwrap()
     }
 
+    /// Whether only a build with DataFusion writes it, and this is none.
+    pub(super) fn is_of_another_build(&self) -> bool {
+        !cfg!(feature = "datafusion") && self.cells.iter().any(|cell| cell.contains("feature `datafusion`"))
+    }
+
     /// Whether a reader insists on it.
     pub(super) fn is_asked_for(&self) -> bool {
         self.absent().starts_with("refused")

@@ -18,6 +18,8 @@ pub(super) fn see(seen: &mut Seen, runtime: &Runtime) {
     stamps(seen);
     repairs(seen);
     commits(seen);
+    #[cfg(feature = "datafusion")]
+    data(seen, runtime);
     runtime.block_on(library(seen));
 }
 
@@ -132,4 +134,37 @@ async fn library(seen: &mut Seen) {
 
 fn as_json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap()
+}
+
+/// Data steps of every sort: planned, refused, carried out.
+#[cfg(feature = "datafusion")]
+fn data(seen: &mut Seen, runtime: &Runtime) {
+    const KIND: &str = "kind = \"facts\"\n[columns]\nid = \"long\"\n\
+        [[migrations]]\ndescription = \"fill\"\n[migrations.update]\nset = { code = \"'x'\" }\nwhere = \"code IS NULL\"\n\
+        [migrations.add_constraints]\ncoded = \"code IS NOT NULL\"\n\
+        [[migrations]]\ndescription = \"type\"\ndestructive = true\n[migrations.retype_columns]\nid = \"string\"\n";
+    let table = Log::new(vec![column("id", "long"), column("code", "string")]).versions(1, 3).table();
+    let rows = [json!({ "id": 1, "code": null }), json!({ "id": 2, "code": "y" })];
+    runtime.block_on(crate::support::rows::append(&table, &rows));
+    let mut outcomes = Vec::new();
+    for args in [&["plan"][..], &["apply"], &["apply", "--allow-rewrite"]] {
+        let document = on(&table, KIND, &[args, &[table.arg()]].concat()).json();
+        seen.add(MANY, &document);
+        outcomes.push(document["tables"][0]["outcome"].clone());
+    }
+    assert_eq!(outcomes, ["planned", "refused", "migrated"]);
+    seen.add_log(&entries(table.path()), "app");
+
+    // A file that does not say how many rows it has.
+    let table = Log::new(vec![column("id", "long"), column("code", "string")]).versions(1, 3).table();
+    runtime.block_on(crate::support::rows::append(&table, &rows));
+    let mut actions = table.commit(1);
+    for add in actions.iter_mut().filter_map(|a| a.get_mut("add")) {
+        add.as_object_mut().unwrap().remove("stats");
+    }
+    std::fs::remove_file(table.log_file(1)).unwrap();
+    table.commit_raw(&actions);
+    let document = on(&table, KIND, &["plan", table.arg()]).json();
+    assert_eq!(document["tables"][0]["rewrite"].get("rows"), None, "{document}");
+    seen.add(MANY, &document);
 }

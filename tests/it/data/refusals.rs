@@ -1,0 +1,195 @@
+//! What is refused, with every byte as it was.
+
+use delta_migrate::ErrorCode;
+
+use super::*;
+use crate::support::command::{on, run};
+
+fn update(set: &str, predicate: &str) -> String {
+    format!(
+        "kind = \"facts\"\n[columns]\nid = \"long\"\ncode = \"string\"\n[[migrations]]\ndescription = \"fill\"\n\
+         [migrations.add_columns]\ntenant = \"string\"\n[migrations.update]\nset = {{ {set} }}\nwhere = '{predicate}'\n"
+    )
+}
+
+/// The error of a chain that changes no byte.
+async fn untouched(table: &Table, kind: &str) -> Error {
+    let before = table.files();
+    let error = migrate(table, kind).await.unwrap_err();
+    assert!(table.files() == before, "{error:?}");
+    assert!(error.committed().is_empty(), "{error:?}");
+    error
+}
+
+#[tokio::test]
+async fn a_condition_that_would_still_be_true_is_found_before_anything_is_written() {
+    let table = table_of(base(), 3).await;
+    // The new value is null for those without a code: rows 0 and 3.
+    let error = untouched(&table, &update("tenant = 'upper(code)'", "tenant IS NULL")).await;
+    assert_eq!(error.code(), ErrorCode::DataStep);
+    let said = error.message();
+    assert!(said.contains("2 rows") && said.contains("tenant IS NULL"), "{said}");
+    let names: Vec<String> = active(&table).into_keys().map(|(path, _)| path).collect();
+    assert_eq!(names.iter().filter(|n| said.contains(&format!("`{n}` (1)"))).count(), 2, "{said}");
+    assert!(error.hint().unwrap().contains("COALESCE"), "{error:?}");
+    for set in ["tenant = \"tenant\"", "code = \"'x'\""] {
+        untouched(&table, &update(set, "tenant IS NULL")).await;
+    }
+    untouched(&table, &update("tenant = \"'x'\"", "id >= 0")).await;
+    untouched(&table, &update("tenant = \"'x'\"", "true")).await;
+}
+
+#[tokio::test]
+async fn expressions_are_checked_before_anything_runs() {
+    let table = table_of(base(), 1).await;
+    let empty = base().table();
+    let ok = "tenant IS NULL";
+    let wrong = [
+        (update("tenant = 'now()'", ok), "now"),
+        (update("tenant = 'CAST(random() AS VARCHAR)'", ok), "random"),
+        (update("tenant = 'uuid()'", ok), "uuid"),
+        (update("tenant = 'CAST(current_date AS VARCHAR)'", ok), "current_date"),
+        (update("tenant = \"'x'\"", "tenant IS NULL AND random() < 0.5"), "random"),
+        (update("tenant = '(SELECT max(code) FROM t)'", ok), ""),
+        (update("tenant = '(SELECT 1)'", ok), ""),
+        (update("tenant = \"'x'\"", "EXISTS (SELECT 1)"), ""),
+        (update("tenant = \"'x'\"", "tenant IS NULL AND id IN (SELECT 1)"), ""),
+        (update("tenant = 'max(code)'", ok), ""),
+        (update("tenant = 'first_value(code) OVER ()'", ok), ""),
+        (update("tenant = '$1'", ok), ""),
+        (update("tenant = 'id'", ok), "CAST"),
+        (update("tenant = 'id > 1'", ok), "CAST"),
+        (update("tenant = 'nowhere'", ok), "nowhere"),
+        (update("tenant = 'CODE'", ok), "CODE"),
+        (update("tenant = 'code ||'", ok), ""),
+        (update("tenant = \"'x'; drop table t\"", ok), ""),
+        (update("tenant = 'nofunction(code)'", ok), "nofunction"),
+        (update("tenant = \"'x'\"", "code"), ""),
+        (update("tenant = \"'x'\"", "id + 1"), ""),
+        (update("tenant = \"'x'\"", "nowhere IS NULL"), "nowhere"),
+    ];
+    for (kind, says) in &wrong {
+        for table in [&table, &empty] {
+            let error = untouched(table, kind).await;
+            assert_eq!(error.code(), ErrorCode::DataStep, "{kind}: {error:?}");
+            assert!(error.message().contains(says), "{says}: {error}");
+            assert!(error.message().contains("where") || error.message().contains("tenant"), "{error}");
+        }
+    }
+}
+
+/// The same mistakes in `validate`, without a table.
+#[test]
+fn validate_tells_all_mistakes_in_expressions() {
+    let table = Table::missing();
+    std::fs::create_dir_all(table.beside("kinds")).unwrap();
+    let folder = table.beside("");
+    std::fs::write(table.beside("delta-migrate.toml"), "namespace = \"app\"\n").unwrap();
+    let kind = update("tenant = 'now()', code = 'nowhere'", "id + 1");
+    std::fs::write(table.beside("kinds/facts.toml"), &kind).unwrap();
+    for command in ["validate", "lock"] {
+        let ran = run(&folder, &[command]);
+        assert_ne!(ran.code, 0, "{ran:?}");
+        let said = ran.stdout + &ran.stderr;
+        for part in ["facts.toml:", "update.set.tenant", "now", "update.set.code", "nowhere", "update.where"]
+        {
+            assert!(said.contains(part), "{command}: {part} in {said}");
+        }
+    }
+    assert!(!table.beside("migrations.lock").exists() && !table.beside("kinds/migrations.lock").exists());
+}
+
+#[test]
+fn a_nested_target_is_a_mistake_of_the_kind() {
+    for target in ["\"payload.lsn\"", "nowhere"] {
+        let text = format!(
+            "kind = \"facts\"\n[columns]\nid = \"long\"\npayload = \"struct<lsn: long>\"\n[[migrations]]\n\
+             description = \"fill\"\n[migrations.update]\nset = {{ {target} = \"1\" }}\nwhere = \"id = 1\"\n"
+        );
+        let error = Kind::from_toml(&text).unwrap_err();
+        assert!(error.to_string().contains(target.trim_matches('"')), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_does_not_fit_is_refused_before_anything_is_written() {
+    let table = table_of(base(), 2).await;
+    let kind = "kind = \"facts\"\n[columns]\nid = \"long\"\n[[migrations]]\ndescription = \"fill\"\n\
+                [migrations.add_columns]\nn = \"byte\"\n[migrations.update]\nset = { n = \"id + 126\" }\nwhere = \"n IS NULL\"\n";
+    assert_eq!(untouched(&table, kind).await.code(), ErrorCode::DataStep);
+    let kind = kind.replace("id + 126", "CAST(code AS BIGINT)");
+    assert_eq!(untouched(&table, &kind).await.code(), ErrorCode::DataStep);
+}
+
+fn constraint(text: &str) -> String {
+    format!(
+        "kind = \"facts\"\n[columns]\nid = \"long\"\ncode = \"string\"\n[[migrations]]\ndescription = \"check\"\n\
+         [migrations.add_constraints]\nsound = \"{text}\"\n"
+    )
+}
+
+#[tokio::test]
+async fn rows_that_break_a_constraint_are_counted_and_shown_on_request_alone() {
+    let table = table_of(base().versions(1, 3), 3).await;
+    // Null is not true: rows 0 and 3.
+    for (text, rows, shown) in [
+        ("code IS NOT NULL", "2 rows", "code ="),
+        ("id < 4", "2 rows", "id = 4"),
+        ("code <> 'x'", "2 rows", "code ="),
+    ] {
+        let kind = constraint(text);
+        let error = untouched(&table, &kind).await;
+        assert_eq!(error.code(), ErrorCode::DataStep);
+        let said = error.message();
+        assert!(said.contains("`sound`") && said.contains(rows) && said.contains(".parquet` ("), "{said}");
+        assert!(!said.contains(shown), "{said}");
+
+        let before = table.files();
+        for (args, is_shown) in [
+            (&["apply", "--allow-rewrite"][..], false),
+            (&["apply", "--allow-rewrite", "--show-values"], true),
+        ] {
+            let ran = on(&table, &kind, &[args, &[table.arg()]].concat());
+            assert_eq!(ran.code, 1, "{ran:?}");
+            let error = ran.table()["error"].clone();
+            assert_eq!(error["code"], "data_step", "{error}");
+            assert_eq!(error["message"].as_str().unwrap().contains(shown), is_shown, "{error}");
+            assert!(table.files() == before);
+        }
+    }
+    // It is not taken unasked into a table that lacks the feature.
+    let plain = table_of(base(), 1).await;
+    assert_eq!(untouched(&plain, &constraint("id < 4")).await.code(), ErrorCode::UnsupportedFeature);
+}
+
+#[tokio::test]
+async fn nobody_rewrites_without_leave() {
+    let table = table_of(base().versions(1, 3), 2).await;
+    let retype = "kind = \"facts\"\n[columns]\nid = \"long\"\n[[migrations]]\ndescription = \"t\"\n\
+                  destructive = true\n[migrations.retype_columns]\nid = \"string\"\n";
+    let before = table.files();
+    for kind in [FILL, retype, &constraint("id >= 0")] {
+        for policy in [StartupPolicy::ApplyMetadata, StartupPolicy::StopAtFloor] {
+            if policy == StartupPolicy::StopAtFloor && kind == FILL {
+                continue;
+            }
+            let migrator = rewriter_with(kind, policy, ONE_FILE);
+            let location = table.location();
+            let done = migrator.migrate("facts", &location, Target::Newest, IfMissing::Refuse).await;
+            assert_eq!(done.unwrap_err().code(), ErrorCode::RewriteRequired, "{policy:?}");
+        }
+        let migrator = rewriter_with(kind, StartupPolicy::VerifyOnly, ONE_FILE);
+        let done = migrator.migrate("facts", &table.location(), Target::Newest, IfMissing::Refuse).await;
+        assert!(done.unwrap_err().is_refusal());
+        let ran = on(&table, kind, &["apply", table.arg()]);
+        let report = ran.table();
+        assert_eq!((ran.code, &report["error"]["code"]), (1, &json!("rewrite_required")), "{report}");
+        assert!(report["error"]["hint"].as_str().unwrap().contains("--allow-rewrite"), "{report}");
+        assert!(table.files() == before);
+    }
+    // Opening a sink's table is the same.
+    let migrator = rewriter_with(FILL, StartupPolicy::ApplyMetadata, ONE_FILE);
+    let error = migrator.open_at("facts", &table.location()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::RewriteRequired);
+    assert!(table.files() == before);
+}
