@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -17,6 +18,10 @@ pub(crate) struct Function {
     #[cfg_attr(not(feature = "datafusion"), allow(dead_code))]
     pub(crate) call: Arc<dyn Any + Send + Sync>,
 }
+
+// Nothing here looks into it, so that no panic can leave it half changed.
+impl UnwindSafe for Function {}
+impl RefUnwindSafe for Function {}
 
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {

@@ -27,12 +27,12 @@ fn mapped(fields: &[(&str, &str)], properties: &[(&str, &str)]) -> TableState {
     of(&raw.to_string(), features(&["columnMapping", "typeWidening"]))
 }
 
-fn migration(steps: &str) -> Migration {
+fn migration(steps: &str) -> Vec<Step> {
     let text = format!(
         "kind = \"k\"\n[columns]\na = \"integer\"\nb = \"string\"\n[[migrations]]\ndescription = \"d\"\n\
          destructive = true\n{steps}\n"
     );
-    Kind::from_toml(&text).unwrap().migrations()[0].clone()
+    Kind::from_toml(&text).unwrap().migrations()[0].steps.clone()
 }
 
 /// A table that a chain meets after somebody did the step by hand, and its stamp was set back.

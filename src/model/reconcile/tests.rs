@@ -57,7 +57,7 @@ fn actions(plan: &Plan, state: &TableState) -> Vec<Value> {
         table_id: "t".into(),
         release: "r".into(),
     };
-    let bytes = entry(plan, &plan.commits[0], Some(state), &moment).unwrap();
+    let bytes = entry(plan, &plan.commits[0], Some(state), &moment, None).unwrap();
     String::from_utf8(bytes).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
