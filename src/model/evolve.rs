@@ -1,6 +1,8 @@
 //! Migration steps applied to what a table really is: its schema JSON and its properties.
 
 mod data;
+#[cfg(feature = "datafusion")]
+pub(crate) use data::CONSTRAINT;
 
 use indexmap::IndexMap;
 use serde::Serialize;
