@@ -10,6 +10,7 @@ use deltalake::datafusion::common::Column;
 use deltalake::datafusion::functions_aggregate::expr_fn::count;
 use deltalake::datafusion::logical_expr::{Expr, lit, try_cast};
 use deltalake::datafusion::prelude::{DataFrame, SessionContext};
+use indexmap::IndexMap;
 
 use super::active::{ActiveFile, percent_decoded};
 use super::portion::{cast_column, filled, null_column, rows, unqualified, wrong};
@@ -18,7 +19,7 @@ use super::{failed, sql};
 use crate::delta::location::Location;
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::data::Values;
-use crate::model::evolve::Change;
+use crate::model::evolve::{CONSTRAINT, Change};
 use crate::model::features::Protocol;
 use crate::model::path::ColumnPath;
 use crate::model::plan::{Content, Plan, PlannedCommit, Rewrite};
@@ -107,7 +108,7 @@ async fn look(
         match change {
             Change::Update { set, predicate } => {
                 let after = filled(&session, only(&session, all.clone(), predicate)?, set, predicate)?;
-                let left = only(&session, after, predicate)?;
+                let left = only(&session, after.clone(), predicate)?;
                 let found = count_by_file(left, location).await?;
                 if found.rows > 0 {
                     return Err(Error::new(
@@ -125,13 +126,14 @@ async fn look(
                          out with `where`; nothing was written for it",
                     ));
                 }
+                keeps(&session, &after, location, state, set, values).await?;
                 all = filled(&session, all, set, predicate)?;
             }
             Change::RetypeColumn { path, type_text, .. } => {
                 all = retyped(&session, all, location, path, type_text, values).await?;
             }
             Change::AddConstraint { name, expression } => {
-                holds(&session, all.clone(), location, name, expression, values).await?;
+                holds(&session, all.clone(), location, (name, expression, ""), values).await?;
             }
             Change::AddColumn { path, type_text, .. } => {
                 let path: ColumnPath = path.parse().map_err(|_| wrong(path, "it is no path"))?;
@@ -212,12 +214,47 @@ async fn retyped(
     cast_column(rows, top, &target)
 }
 
+/// What is set keeps to the table's own constraints, and leaves no required column null.
+async fn keeps(
+    session: &SessionContext,
+    after: &DataFrame,
+    location: &Location,
+    state: &TableState,
+    set: &IndexMap<String, String>,
+    values: Values,
+) -> Result<(), Error> {
+    const WHEN: &str = " once they are set";
+    for (key, expression) in &state.metadata.configuration {
+        if let Some(name) = key.strip_prefix(CONSTRAINT) {
+            holds(session, after.clone(), location, (name, expression, WHEN), values).await?;
+        }
+    }
+    for column in state.columns.iter().filter(|c| !c.nullable && set.contains_key(&c.name)) {
+        let null = Expr::Column(Column::from_name(column.name.clone())).is_null();
+        let null = after.clone().filter(null).map_err(|e| failed("rows could not be looked at", e))?;
+        let found = count_by_file(null, location).await?;
+        if found.rows > 0 {
+            return Err(Error::new(
+                ErrorCode::DataStep,
+                Stage::Plan,
+                format!(
+                    "`{}` must not be null, and would be in {}, in {}",
+                    column.name,
+                    text::count(found.rows, "row"),
+                    found.files()
+                ),
+            )
+            .with_hint("give those rows a value (COALESCE), or leave them out with `where`; nothing was written for it"));
+        }
+    }
+    Ok(())
+}
+
 async fn holds(
     session: &SessionContext,
     rows: DataFrame,
     location: &Location,
-    name: &str,
-    expression: &str,
+    (name, expression, when): (&str, &str, &str),
     values: Values,
 ) -> Result<(), Error> {
     let schema = unqualified(&rows)?;
@@ -238,7 +275,7 @@ async fn holds(
         ErrorCode::DataStep,
         Stage::Plan,
         format!(
-            "constraint `{name}` ({}) is not true of {}, in {}{shown}",
+            "constraint `{name}` ({}) is not true of {}{when}, in {}{shown}",
             text::shorten(expression, 100),
             text::count(found.rows, "row"),
             found.files()

@@ -138,7 +138,8 @@ async fn rewrite(
     for file in group {
         done.remove(file);
     }
-    done.counts.rows_copied = done.rows_added.unwrap_or(0);
+    let rows: Option<u64> = group.iter().map(|f| f.rows).sum();
+    done.counts.rows_copied = done.rows_added.or(rows).unwrap_or(0);
     done.is_complete(group)?;
     Ok(done)
 }

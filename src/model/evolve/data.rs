@@ -18,6 +18,9 @@ impl Evolution {
         if let Some(gone) = set.keys().find(|name| find(&self.columns, name).is_none()) {
             return Err(lost(&ColumnPath::of([gone.as_str()])));
         }
+        for name in set.keys() {
+            self.check_given(name)?;
+        }
         Ok(Change::Update { set: set.clone(), predicate: predicate.to_owned() })
     }
 
@@ -43,6 +46,9 @@ impl Evolution {
             ));
         }
         self.check_references(path, Doing::Retype)?;
+        if let Some(top) = path.segments().first() {
+            self.check_given(top)?;
+        }
         self.check_type(path, data_type)?;
         let text = schema_edit::set_type(&self.schema_text, path, &type_json(data_type).to_string());
         let text = text.ok_or_else(|| lost(path))?;
@@ -83,6 +89,25 @@ impl Evolution {
         }
         self.properties.insert(wanted, Some(expression.to_owned()));
         Ok(Some(Change::AddConstraint { name: name.to_owned(), expression: expression.to_owned() }))
+    }
+
+    /// Values of some columns come from the table alone (PROTOCOL.md, Generated Columns, Identity Columns).
+    fn check_given(&self, name: &str) -> Result<(), Refusal> {
+        let schema: serde_json::Value = serde_json::from_str(&self.schema_text).unwrap_or_default();
+        let mut fields = schema["fields"].as_array().into_iter().flatten();
+        let field = fields.find(|f| f["name"] == name);
+        let keys = field.and_then(|f| f["metadata"].as_object()).into_iter().flat_map(|m| m.keys());
+        let keys: Vec<&str> = keys.map(String::as_str).collect();
+        let what = match () {
+            () if keys.contains(&"delta.generationExpression") => "generated from others",
+            () if keys.iter().any(|k| k.starts_with("delta.identity.")) => "an identity column",
+            () => return Ok(()),
+        };
+        Err(Refusal::new(
+            ErrorCode::UnsupportedFeature,
+            format!("`{name}` is {what}, and its values are the table's own"),
+            "leave the column to the table: set another one, or do this with an engine that knows the feature",
+        ))
     }
 
     /// Files can be rewritten only where all that the table's features ask of new files is done.
