@@ -43,7 +43,7 @@ pub(super) fn warnings<'a>(
         ));
     }
     if widened {
-        out.push("turns type widening on: some releases of delta-rs (1.6.6 in Python) can't open the table afterwards".to_owned());
+        out.push("turns type widening on: some releases of delta-rs (1.6.6 in Python) can't read the table afterwards".to_owned());
     }
     out
 }
