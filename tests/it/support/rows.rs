@@ -1,11 +1,13 @@
 //! Rows as JSON: written with delta-rs, read back from the Parquet files.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use buoyant_kernel::Snapshot;
 use deltalake::arrow::array::RecordBatch;
 use deltalake::arrow::datatypes::{Field, Schema};
 use deltalake::arrow::json::{ReaderBuilder, WriterBuilder, writer::JsonArray};
+use deltalake::arrow::util::display::array_value_to_string;
 use deltalake::kernel::engine::arrow_conversion::TryIntoArrow as _;
 use deltalake::kernel::engine::arrow_data::ArrowEngineData;
 use deltalake::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -87,19 +89,35 @@ pub(crate) async fn read(table: &Table) -> Vec<Value> {
 
 /// All rows as the Delta kernel reads them.
 pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
+    batches(table).await.iter().flat_map(to_json).collect()
+}
+
+async fn batches(table: DeltaTable) -> Vec<RecordBatch> {
     let engine = table.log_store().engine(None);
     let url = table.log_store().root_url().clone();
     let scan = move || {
         let snapshot = Snapshot::builder_for(url).build(engine.as_ref()).unwrap();
         let scan = snapshot.scan_builder().build().unwrap();
-        let mut rows = Vec::new();
-        for data in scan.execute(engine).unwrap() {
-            let data = data.unwrap().into_any().downcast::<ArrowEngineData>().unwrap();
-            rows.extend(to_json(&RecordBatch::from(*data)));
-        }
-        rows
+        let data = scan.execute(engine).unwrap().map(|data| data.unwrap().into_any());
+        data.map(|data| RecordBatch::from(*data.downcast::<ArrowEngineData>().unwrap())).collect()
     };
     tokio::task::spawn_blocking(scan).await.unwrap()
+}
+
+/// The same as texts by column, in their order: maps with any sort of keys have no JSON.
+pub(crate) async fn shown(table: &Table) -> Vec<BTreeMap<String, String>> {
+    let table = deltalake::DeltaTableBuilder::from_url(table.url()).unwrap().build().unwrap();
+    let mut rows = Vec::new();
+    for batch in batches(table).await {
+        let schema = batch.schema();
+        for row in 0..batch.num_rows() {
+            let text = |at: usize| array_value_to_string(batch.column(at), row).unwrap();
+            let fields = schema.fields().iter().enumerate();
+            rows.push(fields.map(|(at, field)| (field.name().clone(), text(at))).collect());
+        }
+    }
+    rows.sort();
+    rows
 }
 
 /// The same of a table that deltalake does not read itself.
