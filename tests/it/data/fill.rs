@@ -2,6 +2,8 @@
 
 mod features;
 
+use delta_migrate::SchemaVersion;
+
 use super::*;
 use crate::support::checkpoint::{write_checkpoint, write_rows};
 use deltalake::arrow::datatypes::DataType;
@@ -29,6 +31,10 @@ fn of_ids(table_rows: &[Value]) -> Vec<(i64, Option<String>)> {
     found
 }
 
+fn at(version: u32) -> Option<SchemaVersion> {
+    Some(SchemaVersion::new(version))
+}
+
 /// Every row has its own value.
 async fn has_extra(table: &Table, ids: impl IntoIterator<Item = i64>) {
     let wanted: Vec<(i64, Option<String>)> = ids.into_iter().map(|id| (id, Some(format!("n{id}")))).collect();
@@ -54,7 +60,7 @@ async fn a_plain_table_is_filled_in_one_rewrite_and_a_stamp() {
     assert_eq!(found, before);
     assert_eq!(
         (report.outcome.as_str(), report.commits, report.from, report.to),
-        ("migrated", 2, 0, Some(1))
+        ("migrated", 2, at(0), at(1))
     );
     let rewrite = report.rewrite.unwrap();
     assert_eq!((rewrite.files, rewrite.rows), (3, Some(6)));

@@ -1,5 +1,7 @@
 //! Which commits a chain becomes, and what plans and reports say of them.
 
+use delta_migrate::SchemaVersion;
+
 use super::*;
 use crate::support::command::{on, run};
 
@@ -50,6 +52,10 @@ description = "constraint"
 has_id = "id IS NOT NULL"
 "#;
 
+fn at(version: u32) -> Option<SchemaVersion> {
+    Some(SchemaVersion::new(version))
+}
+
 fn parameters(table: &Table, version: u64) -> Value {
     table.commit(version)[0]["commitInfo"]["operationParameters"].clone()
 }
@@ -61,7 +67,7 @@ async fn three_versions_behind_are_columns_fills_and_one_stamp() {
     let report = migrate_at(&table.location(), CHAIN, ONE_FILE).await.unwrap();
     let found = ours(&table);
     assert_eq!(found.into_values().collect::<Vec<_>>(), ["adopted", "filled", "migrated"]);
-    assert_eq!((report.commits, report.from, report.to), (3, 0, Some(3)));
+    assert_eq!((report.commits, report.from, report.to), (3, at(0), at(3)));
     let of = |n: u64| parameters(&table, first + n);
     assert_eq!((&of(0)["from"], &of(0)["to"], &of(0)["floor"]), (&json!("0"), &json!("1"), &json!("2")));
     assert_eq!((&of(1)["from"], &of(1)["to"], &of(1)["data"]), (&json!("1"), &json!("1"), &json!("update")));
