@@ -26,6 +26,7 @@ lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
     cargo clippy --all-targets --no-default-features -- -D warnings
+    cargo clippy --all-targets --no-default-features --features cli,s3,azure,gcs,glue,unity -- -D warnings
 
 # What the library makes public, compared with api/; `just api --bless` after an intended change
 api *args:

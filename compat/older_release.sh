@@ -185,7 +185,7 @@ build_old() {
 # build FOLDER: of whichever release it holds; the next build replaces the binaries.
 build() {
     (cd "$1" && CARGO_TARGET_DIR=$root/target cargo build --locked --bin delta-migrate --example sink \
-        ${features:+--features "$features"} >&2)
+        --no-default-features --features "cli${features:+,$features}" >&2)
     echo "$root/target/debug"
 }
 

@@ -157,8 +157,8 @@
 //!   first migration that would shut older releases out.
 //! - [`VerifyOnly`](StartupPolicy::VerifyOnly): nothing is written; a table that does not fit is
 //!   `behind`, `missing` or `unversioned`.
-//! - [`ApplyAll`](StartupPolicy::ApplyAll): everything that the chain asks for. Today the same as the
-//!   default, for no step moves data yet.
+//! - [`ApplyAll`](StartupPolicy::ApplyAll): everything that the chain asks for, data steps too. The
+//!   others refuse those as `rewrite_required`.
 //!
 //! # Plans, and carrying them out later
 //!
@@ -241,7 +241,8 @@
 //!   the same command with kinds of its own. A sink takes `default-features = false`.
 //! - `s3`, `azure`, `gcs`: tables in these stores; credentials from options or the environment.
 //! - `glue`, `unity`: tables out of these catalogs.
-//! - `datafusion`: turns on the feature of the same name in deltalake; nothing here needs it yet.
+//! - `datafusion` (default): data steps, which read and rewrite files. It makes a build several times as
+//!   long; a sink that leaves such steps to a job does without, and refuses them by name.
 //!
 //! # deltalake's types
 //!
@@ -265,14 +266,17 @@
 //!
 //! 1. Nothing is written before everything that can be refused was checked.
 //! 2. All pending migrations and all stamps are one commit: schema, version, floor, kind, digest and
-//!    history change together, or none does. Columns that are added without a version touch no stamp.
+//!    history change together, or none does. Only rows that are filled in take more: what they need
+//!    lands before them, and no version is stamped before the log version after one at which none is
+//!    left to fill. Columns that are added without a version touch no stamp.
 //! 3. A commit is created at exactly the log version after the one that was read, and only where no
 //!    entry stands. A lost race is read and planned again; an older plan is never replayed.
 //! 4. A commit never happens merely to complete a stamp. A table that is up to date is not written to.
 //! 5. No answer of a store but success is believed: after any other, the entry itself says whose it is.
-//! 6. Nothing is ever deleted, no log entry is overwritten, no checkpoint is written.
-//! 7. A release never lowers a version or a floor; only a repair that a person asked for does. No
-//!    column is removed and no type is changed.
+//! 6. No file is ever deleted, no log entry is overwritten, no checkpoint is written. A file is taken out
+//!    of a table only by a data step, in the commit that adds what took its place.
+//! 7. A release never lowers a version or a floor; only a repair that a person asked for does. A
+//!    column is removed, renamed or retyped only by a migration that says `destructive`.
 //! 8. What a commit does not change in the table's metadata stays as it was, unknown keys included.
 //! 9. A table with a table feature that is not handled is not written to. A protocol is upgraded only
 //!    where a migration says so, and no feature is taken away.
@@ -292,6 +296,7 @@
 //! | `error` | the error type and its codes |
 //! | `deprecated` | what is still there for older programs |
 //! | `migrator`, `migrator::run` | the public calls; the loop read → assess → plan → commit |
+//! | `migrator::sink` | tables that a writer holds |
 //! | `migrator::races`, `migrator::afterwards` | races that were lost; the look at a commit that landed |
 //! | `batch` | many tables: sources to tasks, tasks to jobs, a few at a time, one report |
 //! | `catalog` | where tables come from: a list, a walk, Glue, Unity |
@@ -317,6 +322,7 @@
 //! | `delta::location`, `delta::stores` | where a table lies, and its store; one client for many tables |
 //! | `delta::read` | the log's newest protocol and metadata, without the list of files |
 //! | `delta::snapshot` | the same from a loaded table, without a request |
+//! | `delta::data` | data steps: deltalake and DataFusion on a stage in memory, what they do captured |
 //! | `delta::commit` | one entry at one version, and what became of it |
 //! | `delta::disk` | local disks: syncing a commit, and files that listings pass over |
 //! | `delta::doctor` | what a store can and can't do |
