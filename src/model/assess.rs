@@ -155,7 +155,7 @@ pub(crate) fn assess(namespace: &Namespace, kind: &Kind, state: Option<&TableSta
         (None, None) => Assessment::Unversioned,
         (Some(version), _) => {
             let differences = differences(&kind.shape_at(version.min(known)), &state.columns);
-            if !differences.is_empty() {
+            if !differences.is_empty() && !is_begun(kind, version, state) {
                 return Assessment::Drifted { version, differences };
             }
             match version.cmp(&known) {
@@ -167,6 +167,19 @@ pub(crate) fn assess(namespace: &Namespace, kind: &Kind, state: Option<&TableSta
     };
     let features = refused_features(state);
     if features.is_empty() { pending } else { Assessment::Unsupported { features } }
+}
+
+/// Whether the table stands between the commits of the migration after `version`: what its data step
+/// needs has landed, a renaming for instance, and its stamp has not.
+fn is_begun(kind: &Kind, version: SchemaVersion, state: &TableState) -> bool {
+    let Some(next) = kind.migrations().get(version.index()) else { return false };
+    let (before, behind) = next.halves();
+    if behind.is_empty() {
+        return false;
+    }
+    let mut shape = kind.shape_at(version);
+    before.iter().for_each(|step| shape.apply_step(step));
+    differences(&shape, &state.columns).is_empty()
 }
 
 /// Everything about a table that forbids a commit of ours.

@@ -80,6 +80,12 @@ impl Migration {
         self.destructive
     }
 
+    /// The steps before the first that moves data, and the others.
+    pub(crate) fn halves(&self) -> (&[Step], &[Step]) {
+        let at = self.steps.iter().position(Step::moves_data).unwrap_or(self.steps.len());
+        self.steps.split_at(at)
+    }
+
     /// A migration built in Rust.
     ///
     /// # Examples

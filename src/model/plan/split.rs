@@ -150,7 +150,7 @@ pub(super) fn commits(
     let evolution = Evolution::of(state);
     let mut split = Split { namespace, kind, state, evolution, done: Vec::new(), open: Open::new(how, from) };
     for (version, migration) in kind.between(from, to) {
-        let (before, behind) = halves(migration);
+        let (before, behind) = migration.halves();
         let fills = behind.iter().any(Step::fills);
         if behind.iter().any(Step::rewrites) && split.open.rewrites() {
             split.close(split.open.to);
@@ -177,10 +177,4 @@ pub(super) fn commits(
     super::check_result(kind, to, &split.evolution)?;
     split.close(to);
     Ok(split.done)
-}
-
-/// The steps before the first data step, and the others.
-fn halves(migration: &Migration) -> (&[Step], &[Step]) {
-    let at = migration.steps.iter().position(Step::moves_data).unwrap_or(migration.steps.len());
-    migration.steps.split_at(at)
 }

@@ -296,6 +296,7 @@ fn what_a_kind_says_of_its_tables_is_reported() {
         (DifferenceKind::Property, "owner"),
         (DifferenceKind::Property, "delta.appendOnly"),
         (DifferenceKind::Feature, "timestampNtz"),
+        (DifferenceKind::Feature, "checkConstraints"),
         (DifferenceKind::Constraint, "positive"),
     ];
     assert_eq!(left_by(&plan), left.map(|(kind, at)| (kind, at.to_owned())));

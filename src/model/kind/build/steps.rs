@@ -70,19 +70,6 @@ fn check_head(check: &mut Check, place: &Place, draft: &MigrationBuilder) {
         ),
         _ => {}
     }
-    let moves = [
-        ("update", !draft.update_set.is_empty()),
-        ("run", !draft.run.is_empty()),
-        ("retype_columns", !draft.retype_columns.is_empty()),
-        ("add_constraints", !draft.add_constraints.is_empty()),
-    ];
-    if let Some((step, _)) = moves.iter().find(|(_, there)| *there && !draft.rename_columns.is_empty()) {
-        check.add(
-            &place.child("rename_columns"),
-            format!("`rename_columns` stands beside `{step}`, which needs commits of its own after it"),
-            "put the renaming into a migration of its own before this one",
-        );
-    }
     let loses = [
         ("rename_columns", !draft.rename_columns.is_empty()),
         ("retype_columns", !draft.retype_columns.is_empty()),
