@@ -1,10 +1,13 @@
 //! The look after a commit: whether the entry that landed counts, and in the table that was read.
 
+use indexmap::IndexMap;
+
 use super::Migrator;
 use super::run::{Aim, changed};
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead, Now};
 use crate::error::{Error, ErrorCode, Stage};
+use crate::model::digest::ChainDigest;
 use crate::model::history;
 use crate::model::state::{TableState, keys};
 use crate::model::version::LogVersion;
@@ -75,13 +78,60 @@ fn unclear(version: LogVersion, why: &str) -> Error {
         .with_committed(version.get())
 }
 
-/// Whether the record of a table has what an entry added to it.
+/// Whether the record of a table has what an entry added to it, by the same chain: another program may call
+/// itself the same, and migrate in the same second.
 fn holds(migrator: &Migrator, state: &TableState, entry: &[u8]) -> bool {
-    let key = migrator.namespace.property(keys::HISTORY);
     let ours = entry.split(|b| *b == b'\n').find_map(|line| {
         let action: serde_json::Value = serde_json::from_slice(line).ok()?;
-        history::entries(action.get("metaData")?.get("configuration")?.get(&key)?.as_str()?)?.pop()
+        let configuration = action.get("metaData")?.get("configuration")?.clone();
+        serde_json::from_value::<IndexMap<String, String>>(configuration).ok()
     });
-    let theirs = state.metadata.configuration.get(&key).and_then(|text| history::entries(text));
-    ours.zip(theirs).is_some_and(|(ours, theirs)| theirs.contains(&ours))
+    let Some(ours) = ours else { return false };
+    let theirs = &state.metadata.configuration;
+    let history = migrator.namespace.property(keys::HISTORY);
+    let entries = |of: &IndexMap<String, String>| history::entries(of.get(&history)?);
+    let added = entries(&ours).and_then(|mut entries| entries.pop());
+    let is_there = added.zip(entries(theirs)).is_some_and(|(added, theirs)| theirs.contains(&added));
+    let stamp = migrator.namespace.property(keys::DIGEST);
+    let digest = |of: &IndexMap<String, String>| ChainDigest::from_stamp(of.get(&stamp)?).ok()?;
+    let is_other = digest(&ours).zip(digest(theirs)).and_then(|(ours, theirs)| ours.parts_from(&theirs));
+    is_there && is_other.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::features::Protocol;
+    use crate::model::state::Metadata;
+    use crate::model::version::Namespace;
+
+    fn metadata(digest: &str, at: &str) -> String {
+        let entry = json!([{ "from": 0, "to": 1, "at": at, "by": "job 1", "how": "migrated" }]);
+        let configuration =
+            json!({ "app.schema_digest": digest, "app.schema_history": entry.to_string(), "x": "y" });
+        let schema = r#"{"type":"struct","fields":[]}"#;
+        let format = json!({ "provider": "parquet", "options": {} });
+        json!({ "id": "a", "format": format, "schemaString": schema, "partitionColumns": [], "configuration": configuration })
+            .to_string()
+    }
+
+    fn is_held(ours: &str, theirs: &str) -> bool {
+        let migrator = Migrator::builder(Namespace::new("app").unwrap()).build().unwrap();
+        let protocol = Protocol::parse(r#"{"minReaderVersion":1,"minWriterVersion":2}"#).unwrap();
+        let state =
+            TableState::new(LogVersion::new(3), protocol, Metadata::parse(theirs).unwrap(), None).unwrap();
+        holds(&migrator, &state, format!("{{\"commitInfo\":{{}}}}\n{{\"metaData\":{ours}}}\n").as_bytes())
+    }
+
+    #[test]
+    fn a_record_has_an_entry_only_of_the_same_chain() {
+        let ours = metadata("1:00000000,11111111", "2026-01-01T00:00:00Z");
+        assert!(is_held(&ours, &ours));
+        assert!(is_held(&ours, &metadata("1:00000000,11111111,22222222", "2026-01-01T00:00:00Z")));
+        assert!(is_held(&ours, &metadata("2:of a later release", "2026-01-01T00:00:00Z")));
+        assert!(!is_held(&ours, &metadata("1:00000000,11111111", "2026-01-01T00:00:01Z")));
+        assert!(!is_held(&ours, &metadata("1:00000000,33333333", "2026-01-01T00:00:00Z")));
+    }
 }

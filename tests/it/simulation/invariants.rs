@@ -206,10 +206,11 @@ fn report(world: &World, run: &Run, ended: &Ended) -> Vec<String> {
         Ended::Done { outcome, version, commits } => match outcome.as_str() {
             "created" | "migrated" => {
                 check(*commits == 1, format!("{outcome} with {commits} commits"));
-                // The record does not tell a twin's migration, made by the same release in the same second.
-                let twin = others(world, run).any(|o| {
-                    (o.known, o.chain) == (run.known, run.chain) && lands(o, Landing::Effective).count() > 0
-                });
+                // The record does not tell a twin's migration, made by the same release in the same second. Its
+                // digest tells other chains from it, but for those that part later.
+                let made = |r: &Run| kinds::digest(r.chain, r.known);
+                let twin = others(world, run)
+                    .any(|o| made(o) == made(run) && lands(o, Landing::Effective).count() > 0);
                 let there = |l: Landing| match l {
                     Landing::Effective | Landing::Dropped => true,
                     Landing::Stale => run.blind || twin,
