@@ -11,6 +11,7 @@ use deltalake::datafusion::functions_aggregate::expr_fn::count;
 use deltalake::datafusion::logical_expr::{Expr, lit, try_cast};
 use deltalake::datafusion::prelude::{DataFrame, SessionContext};
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use super::active::{ActiveFile, percent_decoded};
 use super::portion::{cast_column, filled, null_column, rows, unqualified, wrong};
@@ -217,6 +218,9 @@ async fn keeps(
             holds(session, after.clone(), location, (name, expression, WHEN), values).await?;
         }
     }
+    for (name, expression) in of_fields(&state.metadata.schema_text) {
+        holds(session, after.clone(), location, (&name, &expression, WHEN), values).await?;
+    }
     for column in state.columns.iter().filter(|c| !c.nullable && set.contains_key(&c.name)) {
         let null = Expr::Column(Column::from_name(column.name.clone())).is_null();
         let null = after.clone().filter(null).map_err(|e| failed("rows could not be looked at", e))?;
@@ -236,6 +240,25 @@ async fn keeps(
         }
     }
     Ok(())
+}
+
+/// What top-level columns ask of rows (PROTOCOL.md, Column Invariants, Generated Columns): a name and SQL.
+fn of_fields(schema_text: &str) -> Vec<(String, String)> {
+    let schema: Value = serde_json::from_str(schema_text).unwrap_or_default();
+    let mut out = Vec::new();
+    for field in schema.get("fields").and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| field.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str);
+        let name = field.get("name").and_then(Value::as_str).unwrap_or_default();
+        let invariant: Option<Value> = text("delta.invariants").and_then(|t| serde_json::from_str(t).ok());
+        if let Some(sql) = invariant.as_ref().and_then(|i| i.get("expression")?.get("expression")?.as_str()) {
+            out.push((name.to_owned(), sql.to_owned()));
+        }
+        if let Some(sql) = text("delta.generationExpression") {
+            let column = name.replace('"', "\"\"");
+            out.push((name.to_owned(), format!("(\"{column}\") IS NOT DISTINCT FROM ({sql})")));
+        }
+    }
+    out
 }
 
 async fn holds(

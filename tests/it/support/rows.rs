@@ -87,6 +87,14 @@ pub(crate) async fn read(table: &Table) -> Vec<Value> {
 
 /// All rows as the Delta kernel reads them.
 pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
+    scan_as(table, to_json).await
+}
+
+/// The same, each batch as somebody wants it.
+pub(crate) async fn scan_as<T: Send + 'static>(
+    table: DeltaTable,
+    of: impl Fn(&RecordBatch) -> Vec<T> + Send + 'static,
+) -> Vec<T> {
     let engine = table.log_store().engine(None);
     let url = table.log_store().root_url().clone();
     let scan = move || {
@@ -95,7 +103,7 @@ pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
         let mut rows = Vec::new();
         for data in scan.execute(engine).unwrap() {
             let data = data.unwrap().into_any().downcast::<ArrowEngineData>().unwrap();
-            rows.extend(to_json(&RecordBatch::from(*data)));
+            rows.extend(of(&RecordBatch::from(*data)));
         }
         rows
     };
