@@ -75,7 +75,9 @@ fn main() -> Result<()> {
             *best = (best.0.min(time), best.1.min(peak));
         }
     }
-    println!("{rows} rows in {files} files, every row filled; the least of {runs} processes each, by turns\n");
+    println!(
+        "{rows} rows in {files} files, every row filled; the least of {runs} processes each, by turns\n"
+    );
     println!("| operation | ms | peak, MB |\n|---|--:|--:|");
     for (operation, (time, peak)) in OPERATIONS.iter().zip(&best) {
         println!("| {operation} | {:.0} | {:.0} |", time.as_secs_f64() * 1e3, *peak as f64 * 1024.0 / 1e6);
@@ -133,7 +135,9 @@ async fn make(folder: &Path, rows: usize, files: usize) -> Result<()> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(ids.clone().map(|n| format!("app{}.x", n * 7919 % 53)))),
             Arc::new(Int64Array::from_iter_values(ids.clone())),
-            Arc::new(Float64Array::from_iter_values(ids.clone().map(|n| ((n * 2_654_435_761) % 1_000_003) as f64))),
+            Arc::new(Float64Array::from_iter_values(
+                ids.clone().map(|n| ((n * 2_654_435_761) % 1_000_003) as f64),
+            )),
             Arc::new(StringArray::from_iter(ids.map(|_| None::<&str>))),
         ];
         let batch = RecordBatch::try_new(schema.clone(), columns)?;

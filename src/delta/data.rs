@@ -12,7 +12,7 @@ mod portion;
 pub(crate) mod sql;
 mod stage;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use self::active::{Active, ActiveFile, Key};
 use self::portion::Portion;
@@ -41,6 +41,8 @@ pub(crate) struct Work {
     foreseen: HashSet<Key>,
     /// The same for the migration under way.
     looked_at: HashSet<Key>,
+    /// How many rows the files that were looked at have to fill, by the migration and the path.
+    to_fill: HashMap<SchemaVersion, check::ToFill>,
     /// Files that need nothing more: no row matches, or ours.
     clean: HashSet<Key>,
     /// What was done and is not committed yet.
@@ -68,14 +70,17 @@ impl Work {
     ) -> Result<Self, Error> {
         let mut active = Active::new(location);
         let files = active.files_at(state.log_version).await?;
-        let all = check::before_anything(location, plan, state, &files, settings.values).await?;
+        let looked = check::before_anything(location, plan, state, &files, settings.values).await?;
         let foreseen = files.into_iter().map(|f| f.key);
+        let updates = |data: &&DataWork| data.steps.iter().any(|s| matches!(s, Step::Update { .. }));
+        let updates = plan.commits.iter().filter_map(|c| c.data.as_ref()).filter(updates).map(|d| d.version);
         Ok(Self {
             active,
             settings,
             version: None,
             fingerprint: None,
-            foreseen: if all { foreseen.collect() } else { HashSet::new() },
+            foreseen: if looked.all { foreseen.collect() } else { HashSet::new() },
+            to_fill: updates.zip(looked.to_fill).collect(),
             looked_at: HashSet::new(),
             clean: HashSet::new(),
             pending: Vec::new(),
@@ -144,7 +149,8 @@ impl Work {
         let is_new = |f: &&&ActiveFile| !self.foreseen.contains(&f.key) && !self.looked_at.contains(&f.key);
         let new: Vec<&ActiveFile> = todo.iter().filter(is_new).copied().collect();
         if !new.is_empty() {
-            check::of_files(location, planned, state, &new, self.settings.values).await?;
+            let found = check::of_files(location, planned, state, &new, self.settings.values).await?;
+            self.to_fill.entry(data.version).or_default().extend(found);
             self.looked_at.extend(new.iter().map(|f| f.key.clone()));
         }
         let whole = data.steps.iter().any(|s| matches!(s, Step::RetypeColumns(_)));
@@ -171,7 +177,8 @@ impl Work {
                 return Ok(Next::Commit(self.actions(false)));
             }
             let group = group(&mut todo, most);
-            let done = portion::run(location, data, state, &group).await?;
+            let to_fill = self.to_fill.get(&data.version);
+            let done = portion::run(location, data, state, &group, to_fill).await?;
             let removed: HashSet<&Key> = done.removes.iter().collect();
             self.clean.extend(group.iter().filter(|f| !removed.contains(&f.key)).map(|f| f.key.clone()));
             tracing::info!(

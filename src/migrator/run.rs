@@ -102,7 +102,8 @@ impl Intent {
         let made = match &self.wish {
             Wish::Reach(target) => plan(namespace, kind, state, *target)?,
             Wish::Saved(saved) => {
-                return saved.check(plan(namespace, kind, state, saved.target(kind.newest()))?);
+                let made = saved.check(plan(namespace, kind, state, saved.target(kind.newest()))?)?;
+                return self.allowed(made);
             }
             Wish::Baseline(at) => plan_baseline(namespace, kind, state, *at)?,
             Wish::Repair(repair, why) => plan_repair(namespace, kind, state, *repair, why)?,
@@ -113,6 +114,11 @@ impl Intent {
         if self.policy == StartupPolicy::VerifyOnly && !made.is_empty() {
             return Err(unfit(&made));
         }
+        self.allowed(made)
+    }
+
+    /// The plan, if the files may be touched that it touches.
+    fn allowed(&self, made: Plan) -> Result<Plan, Refusal> {
         if made.moves_data() && !self.may_rewrite {
             return Err(rewrite_required(&made));
         }

@@ -369,7 +369,8 @@ impl Assessment {
                 format!("the stamp is gone, but the log still says that the table was at version {evidence}"),
                 format!(
                     "a REPLACE or overwrite dropped the properties; check the columns, then run \
-                     `delta-migrate repair TABLE --restamp {evidence} --why …`"
+                     `delta-migrate repair TABLE --restamp {evidence} --why …`; where a RESTORE dropped them, \
+                     say the version that its rows had"
                 ),
             ),
             Self::Drifted { version, differences } => {

@@ -1,16 +1,17 @@
 //! What only the rows can refuse, looked at before anything is written: rows that would match for ever,
 //! values that do not cast, rows that break a constraint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use deltalake::arrow::array::AsArray as _;
 use deltalake::arrow::datatypes::Int64Type;
 use deltalake::arrow::util::display::array_value_to_string;
 use deltalake::datafusion::common::Column;
 use deltalake::datafusion::functions_aggregate::expr_fn::count;
-use deltalake::datafusion::logical_expr::{Expr, lit, try_cast};
+use deltalake::datafusion::logical_expr::{Expr, lit, try_cast, when};
 use deltalake::datafusion::prelude::{DataFrame, SessionContext};
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use super::active::{ActiveFile, percent_decoded};
 use super::portion::{cast_column, filled, null_column, rows, unqualified, wrong};
@@ -36,15 +37,26 @@ const MOST_FILES: usize = 5;
 /// Values that a message shows, where that was asked for.
 const MOST_VALUES: usize = 5;
 
+/// What a look at rows gave.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// Whether all of them could be looked at: a later step may need what an earlier one leaves.
+    pub(super) all: bool,
+    /// Of each `update`, in their order: the files with rows to fill, and how many.
+    pub(super) to_fill: Vec<ToFill>,
+}
+
+/// Files by their decoded paths, with the number of rows that an `update` will set.
+pub(super) type ToFill = HashMap<String, u64>;
+
 /// Looks at every row that the plan's data steps speak of, as it will be when each step's turn comes.
-/// Gives whether all of them could be looked at: a later one may need what an earlier one leaves.
 pub(super) async fn before_anything(
     location: &Location,
     plan: &Plan,
     state: &TableState,
     files: &[ActiveFile],
     values: Values,
-) -> Result<bool, Error> {
+) -> Result<Looked, Error> {
     let mut commits = plan.commits.as_slice();
     let (mut schema_text, mut protocol) = (state.metadata.schema_text.as_str(), &state.protocol);
     // What lands before the first data step is nothing but the log's.
@@ -68,7 +80,7 @@ pub(super) async fn of_files(
     state: &TableState,
     files: &[&ActiveFile],
     values: Values,
-) -> Result<(), Error> {
+) -> Result<ToFill, Error> {
     let changes = planned.migrations.iter().flat_map(|m| &m.changes);
     // A function has run by now.
     let changes: Vec<Change> = changes.filter(|c| !matches!(c, Change::Run { .. })).cloned().collect();
@@ -77,8 +89,9 @@ pub(super) async fn of_files(
         protocol = evolved.protocol.as_ref().unwrap_or(protocol);
     }
     let schema = (state.metadata.schema_text.as_str(), protocol);
-    if look(location, state, schema, files, &changes, values).await? {
-        return Ok(());
+    let looked = look(location, state, schema, files, &changes, values).await?;
+    if looked.all {
+        return Ok(looked.to_fill.into_iter().next().unwrap_or_default());
     }
     Err(Error::new(
         ErrorCode::DataStep,
@@ -95,7 +108,7 @@ async fn look(
     files: &[&ActiveFile],
     changes: &[Change],
     values: Values,
-) -> Result<bool, Error> {
+) -> Result<Looked, Error> {
     let staged = stage(location, state, protocol, schema_text, files).await?;
     let session = sql::session();
     let mut all = rows(&session, &staged, Some(FILE)).await?;
@@ -104,12 +117,18 @@ async fn look(
     };
     // What comes behind the last of them is nothing that rows could refuse.
     let last = changes.iter().rposition(moves).map_or(0, |at| at + 1);
+    let mut looked = Looked::default();
+    let known: HashSet<String> = files.iter().map(|f| percent_decoded(&f.key.0)).collect();
     for change in &changes[..last] {
         match change {
             Change::Update { set, predicate } => {
                 let after = filled(&session, only(&session, all.clone(), predicate)?, set, predicate)?;
-                let left = only(&session, after.clone(), predicate)?;
-                let found = count_by_file(left, location).await?;
+                let (to_fill, found) = still_matching(&session, after.clone(), location, predicate).await?;
+                // A file that goes by another name than the log's would be passed over.
+                if let Some(stranger) = to_fill.keys().find(|path| !known.contains(*path)) {
+                    return Err(wrong(stranger, "rows are read from it, and the log names no such file"));
+                }
+                looked.to_fill.push(to_fill);
                 if found.rows > 0 {
                     return Err(Error::new(
                         ErrorCode::DataStep,
@@ -138,7 +157,7 @@ async fn look(
             Change::AddColumn { path, type_text, .. } => {
                 let path: ColumnPath = path.parse().map_err(|_| wrong(path, "it is no path"))?;
                 if !path.parent().is_empty() {
-                    return Ok(false);
+                    return Ok(looked);
                 }
                 let target = parse_type(type_text).map_err(|e| wrong(path.name(), &e.found))?;
                 let schema = sql::schema_of(&[Field::nullable(path.name(), target)])
@@ -159,10 +178,10 @@ async fn look(
             Change::RenameColumn { .. }
             | Change::WidenType { .. }
             | Change::DropColumn { .. }
-            | Change::Run { .. } => return Ok(false),
+            | Change::Run { .. } => return Ok(looked),
         }
     }
-    Ok(true)
+    Ok(Looked { all: true, ..looked })
 }
 
 fn only(session: &SessionContext, rows: DataFrame, predicate: &str) -> Result<DataFrame, Error> {
@@ -229,6 +248,9 @@ async fn keeps(
             holds(session, after.clone(), location, (name, expression, WHEN), values).await?;
         }
     }
+    for (name, expression) in of_fields(&state.metadata.schema_text) {
+        holds(session, after.clone(), location, (&name, &expression, WHEN), values).await?;
+    }
     for column in state.columns.iter().filter(|c| !c.nullable && set.contains_key(&c.name)) {
         let null = Expr::Column(Column::from_name(column.name.clone())).is_null();
         let null = after.clone().filter(null).map_err(|e| failed("rows could not be looked at", e))?;
@@ -248,6 +270,25 @@ async fn keeps(
         }
     }
     Ok(())
+}
+
+/// What top-level columns ask of rows (PROTOCOL.md, Column Invariants, Generated Columns): a name and SQL.
+fn of_fields(schema_text: &str) -> Vec<(String, String)> {
+    let schema: Value = serde_json::from_str(schema_text).unwrap_or_default();
+    let mut out = Vec::new();
+    for field in schema.get("fields").and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| field.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str);
+        let name = field.get("name").and_then(Value::as_str).unwrap_or_default();
+        let invariant: Option<Value> = text("delta.invariants").and_then(|t| serde_json::from_str(t).ok());
+        if let Some(sql) = invariant.as_ref().and_then(|i| i.get("expression")?.get("expression")?.as_str()) {
+            out.push((name.to_owned(), sql.to_owned()));
+        }
+        if let Some(sql) = text("delta.generationExpression") {
+            let column = name.replace('"', "\"\"");
+            out.push((name.to_owned(), format!("(\"{column}\") IS NOT DISTINCT FROM ({sql})")));
+        }
+    }
+    out
 }
 
 async fn holds(
@@ -295,6 +336,12 @@ struct Found {
 }
 
 impl Found {
+    fn of(by_file: HashMap<String, usize>) -> Self {
+        let mut by_file: Vec<(String, usize)> = by_file.into_iter().filter(|(_, n)| *n > 0).collect();
+        by_file.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        Self { rows: by_file.iter().map(|(_, n)| n).sum(), by_file }
+    }
+
     fn files(&self) -> String {
         let named: Vec<String> =
             self.by_file.iter().take(MOST_FILES).map(|(file, n)| format!("`{file}` ({n})")).collect();
@@ -305,25 +352,51 @@ impl Found {
 }
 
 async fn count_by_file(rows: DataFrame, location: &Location) -> Result<Found, Error> {
+    let [all] = counted(rows, location, [count(lit(1_i64))]).await?;
+    Ok(Found::of(all))
+}
+
+/// The rows that were set, and those of them for which the condition is still true.
+async fn still_matching(
+    session: &SessionContext,
+    after: DataFrame,
+    location: &Location,
+    predicate: &str,
+) -> Result<(ToFill, Found), Error> {
+    let schema = unqualified(&after)?;
+    let condition = sql::condition(session, &schema, predicate).map_err(|e| wrong("`update.where`", &e))?;
+    let again = when(condition, lit(1_i64)).end().map_err(|e| failed("the condition can't be used", e))?;
+    let [all, again] = counted(after, location, [count(lit(1_i64)), count(again)]).await?;
+    Ok((all.into_iter().map(|(file, n)| (file, n as u64)).collect(), Found::of(again)))
+}
+
+/// Each count by file.
+async fn counted<const N: usize>(
+    rows: DataFrame,
+    location: &Location,
+    counts: [Expr; N],
+) -> Result<[HashMap<String, usize>; N], Error> {
     let wrong = |e| failed("rows could not be counted", e);
     let file = Expr::Column(Column::from_name(FILE));
-    let counted = rows.aggregate(vec![file], vec![count(lit(1_i64)).alias("n")]).map_err(wrong)?;
+    let counts = counts.into_iter().enumerate().map(|(i, count)| count.alias(format!("n{i}")));
+    let counted = rows.aggregate(vec![file], counts.collect::<Vec<_>>()).map_err(wrong)?;
     let counted = counted.collect().await.map_err(wrong)?;
-    let mut by_file: HashMap<String, usize> = HashMap::new();
+    let mut by_file: [HashMap<String, usize>; N] = std::array::from_fn(|_| HashMap::new());
     let root = location.log_store().root_url().as_str().trim_end_matches('/').to_owned();
     for batch in &counted {
-        let numbers = batch.column(1).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
             let path = array_value_to_string(batch.column(0), row)
                 .map_err(|e| failed("rows could not be counted", e))?;
             let path = path.strip_prefix(&root).map_or(path.as_str(), |p| p.trim_start_matches('/'));
-            let number = usize::try_from(numbers.value(row)).unwrap_or(usize::MAX);
-            *by_file.entry(percent_decoded(path)).or_default() += number;
+            let path = percent_decoded(path);
+            for (column, by_file) in batch.columns().iter().skip(1).zip(&mut by_file) {
+                let number =
+                    usize::try_from(column.as_primitive::<Int64Type>().value(row)).unwrap_or(usize::MAX);
+                *by_file.entry(path.clone()).or_default() += number;
+            }
         }
     }
-    let mut by_file: Vec<(String, usize)> = by_file.into_iter().collect();
-    by_file.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    Ok(Found { rows: by_file.iter().map(|(_, n)| n).sum(), by_file })
+    Ok(by_file)
 }
 
 /// A few of the values, only where somebody asked for them.

@@ -12,7 +12,8 @@ use deltalake::protocol::SaveMode;
 use serde_json::{Value, json};
 
 use super::active::{ActiveFile, Key, percent_decoded, vector_id};
-use super::stage::{Staged, stage};
+use super::check::ToFill;
+use super::stage::{Staged, has_change_data, stage};
 use super::{failed, sql};
 use crate::delta::location::Location;
 use crate::error::{Error, ErrorCode, Stage};
@@ -42,6 +43,7 @@ pub(super) async fn run(
     data: &DataWork,
     state: &TableState,
     group: &[&ActiveFile],
+    to_fill: Option<&ToFill>,
 ) -> Result<Portion, Error> {
     let mut update = None;
     let mut retyped = Vec::new();
@@ -63,7 +65,24 @@ pub(super) async fn run(
     }
     match (update, retyped.is_empty()) {
         (None, true) => Ok(Portion::default()),
-        (Some((set, predicate)), true) => self::update(location, state, group, set, predicate).await,
+        (Some((set, predicate)), true) => {
+            let rows = |file: &ActiveFile| {
+                to_fill.and_then(|all| all.get(&percent_decoded(&file.key.0))).copied().unwrap_or(0)
+            };
+            let group: Vec<&ActiveFile> = group.iter().filter(|f| rows(f) > 0).copied().collect();
+            if group.is_empty() {
+                return Ok(Portion::default());
+            }
+            // Only deltalake's own update writes a change feed.
+            if has_change_data(state) {
+                return self::update(location, state, &group, set, predicate).await;
+            }
+            let set_rows = group.iter().map(|f| rows(f)).sum();
+            let mut done = rewrite(location, state, &group, Some((set, predicate)), &[]).await?;
+            done.counts.rows_updated = set_rows;
+            done.counts.rows_copied = done.counts.rows_copied.saturating_sub(set_rows);
+            Ok(done)
+        }
         (update, false) => rewrite(location, state, group, update, &retyped).await,
     }
 }
@@ -104,7 +123,7 @@ async fn update(
     Ok(done)
 }
 
-/// Files are written anew, with other types.
+/// Files are written anew, with rows filled in and columns of other types.
 async fn rewrite(
     location: &Location,
     state: &TableState,
@@ -133,7 +152,7 @@ async fn rewrite(
         .with_save_mode(SaveMode::Append)
         .with_commit_properties(quiet())
         .await
-        .map_err(|e| failed("files could not be written with the new types", e))?;
+        .map_err(|e| failed("files could not be written anew", e))?;
     let mut done = captured(&target, &[]).await?;
     for file in group {
         done.remove(file);

@@ -61,7 +61,7 @@ async fn every_point(base: &Table, kind: &str, stamp: &str, wanted: &[Value], fa
     let first = base.newest();
     let (done, writes) = crashed(&copy_of(base), kind, fault(usize::MAX)).await;
     assert!(done.is_ok(), "{done:?}");
-    assert!(writes > 8, "only {writes} writes");
+    assert!(writes >= 7, "only {writes} writes");
     for n in 0..writes {
         let table = copy_of(base);
         let (done, _) = crashed(&table, kind, fault(n)).await;
@@ -104,8 +104,8 @@ async fn two_fills_and_a_constraint_go_on_from_wherever_they_were_stopped() {
 /// A rerun after the columns landed and before the stamp finds old rows that a RESTORE brought back.
 #[tokio::test]
 async fn a_crash_then_a_restore_then_a_rerun_fills_again() {
-    let base = table_of(base(), 3).await;
-    for n in [3, 5, 7] {
+    let base = table_of(base().stamped(0), 3).await;
+    for n in [3, 5] {
         let table = copy_of(&base);
         crashed(&table, FILL, Fault::Stop(n)).await.0.unwrap_err();
         let loaded = table.load().await;

@@ -200,7 +200,7 @@ kind = "facts"
 [columns]
 Id = "long"
 "a b" = "string"
-"`x.y`" = "string"
+"x.y" = "string"
 "OrderNo" = "long"
 [[migrations]]
 description = "odd names"

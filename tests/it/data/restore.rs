@@ -9,7 +9,7 @@ async fn restore(table: &Table, version: u64) {
 
 #[tokio::test]
 async fn restored_to_before_the_fill_the_rows_are_filled_again() {
-    let table = table_of(base(), 2).await;
+    let table = table_of(base().stamped(0), 2).await;
     let before = table.newest();
     migrate_at(&table.location(), FILL, ONE_FILE).await.unwrap();
     is_filled(&table, 0..4).await;
@@ -48,4 +48,22 @@ async fn a_restore_of_the_files_alone_in_the_middle_of_a_fill_is_filled_again() 
     });
     migrate_at(&table.location_in(&store), FILL, ONE_FILE).await.unwrap();
     is_filled(&table, 0..6).await;
+}
+
+/// Behind the first stamp there is no telling what the table is; a person says it.
+#[tokio::test]
+async fn restored_to_before_the_first_stamp_it_waits_for_a_word_and_is_filled_again() {
+    use crate::support::command::on;
+    let table = table_of(base(), 2).await;
+    let before = table.newest();
+    migrate(&table, FILL).await.unwrap();
+    restore(&table, before).await;
+    let error = migrate(&table, FILL).await.unwrap_err();
+    assert_eq!(error.code(), delta_migrate::ErrorCode::StampLost);
+    assert!(error.hint().unwrap().contains("RESTORE"), "{error:?}");
+    let ran = on(&table, FILL, &["repair", "--restamp", "0", "--why", "restored", table.arg()]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    migrate(&table, FILL).await.unwrap();
+    assert_eq!(rows(&table).await, filled_all(0..4));
+    is_stamped(&table, "1");
 }

@@ -92,6 +92,14 @@ pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
     batches(table).await.iter().flat_map(to_json).collect()
 }
 
+/// The same, each batch as somebody wants it.
+pub(crate) async fn scan_as<T: Send + 'static>(
+    table: DeltaTable,
+    of: impl Fn(&RecordBatch) -> Vec<T> + Send + 'static,
+) -> Vec<T> {
+    batches(table).await.iter().flat_map(of).collect()
+}
+
 async fn batches(table: DeltaTable) -> Vec<RecordBatch> {
     let engine = table.log_store().engine(None);
     let url = table.log_store().root_url().clone();
