@@ -241,7 +241,7 @@ pub(crate) fn give_ids(data_type: &mut serde_json::Value, last: &mut u32) {
 
 #[test]
 fn the_page_says_which_steps_are_carried_out() {
-    let mut log = facts();
+    let mut log = facts().versions(1, 3);
     log.schema["fields"].as_array_mut().unwrap().push(crate::support::column("n", "integer"));
     // A table on which every step can be carried out.
     give_ids(&mut log.schema, &mut 0);

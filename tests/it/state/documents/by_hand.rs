@@ -139,7 +139,7 @@ fn as_json(value: &impl serde::Serialize) -> Value {
 /// Data steps of every sort: planned, refused, carried out.
 #[cfg(feature = "datafusion")]
 fn data(seen: &mut Seen, runtime: &Runtime) {
-    const KIND: &str = "kind = \"facts\"\n[columns]\nid = \"long\"\n\
+    const KIND: &str = "kind = \"facts\"\n[columns]\nid = \"long\"\ncode = \"string\"\n\
         [[migrations]]\ndescription = \"fill\"\n[migrations.update]\nset = { code = \"'x'\" }\nwhere = \"code IS NULL\"\n\
         [migrations.add_constraints]\ncoded = \"code IS NOT NULL\"\n\
         [[migrations]]\ndescription = \"type\"\ndestructive = true\n[migrations.retype_columns]\nid = \"string\"\n";

@@ -102,6 +102,8 @@ fn json(file: &Path) -> Value {
 #[test]
 fn the_chain_has_every_step_that_is_carried_out() {
     let steps = crate::state::page::rows("Steps").iter().filter(|row| row.absent().starts_with("since"));
+    // Data steps are carried out by hand.
+    let steps = steps.filter(|row| !row.absent().contains("`datafusion`"));
     let steps = steps.map(|row| row.key.trim_start_matches("migrations[].").split('.').next().unwrap());
     for step in steps {
         assert!(FACTS.contains(step) || FEATURES.contains(step), "{step}");
