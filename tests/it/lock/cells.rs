@@ -318,6 +318,10 @@ async fn a_constraint_less_is_nothing_new() {
 /// executed: once it does, their cells are due here.
 #[tokio::test]
 async fn tables_that_deltalake_does_not_write_are_not_written_after_the_step_either() {
+    // An older release is held to be a build of deltalake without DataFusion, which writes less.
+    if cfg!(feature = "datafusion") {
+        return;
+    }
     let ids = |mut log: Log| {
         let mut last = 0;
         crate::state::give_ids(&mut log.schema, &mut last);
@@ -376,6 +380,10 @@ const FEATURES: [&str; 13] = [
 
 #[tokio::test]
 async fn features() {
+    // An older release is held to be a build of deltalake without DataFusion, which writes less.
+    if cfg!(feature = "datafusion") {
+        return;
+    }
     compare(FEATURES.iter().map(|f| case(&format!("enable_features = [\"{f}\"]"))).collect()).await;
 }
 

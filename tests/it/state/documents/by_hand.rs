@@ -167,4 +167,14 @@ fn data(seen: &mut Seen, runtime: &Runtime) {
     let document = on(&table, KIND, &["plan", table.arg()]).json();
     assert_eq!(document["tables"][0]["rewrite"].get("rows"), None, "{document}");
     seen.add(MANY, &document);
+
+    // What a kind file can't say.
+    use delta_migrate::{Kind, Migration, Migrator, Namespace};
+    let step = Migration::builder("by hand").run("nothing", async |_, _| Ok(()));
+    let kind = Kind::builder("facts").column("id", "long").migration(step).build().unwrap();
+    let migrator = Migrator::builder(Namespace::new("app").unwrap()).kind(kind).build().unwrap();
+    let plan = runtime.block_on(migrator.plan("facts", &table.location(), Target::Newest)).unwrap();
+    let plan = as_json(&SavedPlan::of(&plan, table.arg()));
+    assert!(plan.to_string().contains(r#"{"change":"run","name":"nothing"}"#), "{plan}");
+    seen.add(PLAN, &plan);
 }
