@@ -41,8 +41,8 @@ pub(crate) struct Work {
     foreseen: HashSet<Key>,
     /// The same for the migration under way.
     looked_at: HashSet<Key>,
-    /// How many rows the files that were looked at have to fill, by the migration and the path.
-    to_fill: HashMap<SchemaVersion, check::ToFill>,
+    /// How many rows each file that was looked at has to fill, by the migration that fills them.
+    to_fill: HashMap<SchemaVersion, HashMap<Key, u64>>,
     /// Files that need nothing more: no row matches, or ours.
     clean: HashSet<Key>,
     /// What was done and is not committed yet.
@@ -71,6 +71,7 @@ impl Work {
         let mut active = Active::new(location);
         let files = active.files_at(state.log_version).await?;
         let looked = check::before_anything(location, plan, state, &files, settings.values).await?;
+        let to_fill = looked.to_fill.iter().map(|found| rows_to_fill(&files, found)).collect::<Vec<_>>();
         let foreseen = files.into_iter().map(|f| f.key);
         let updates = |data: &&DataWork| data.steps.iter().any(|s| matches!(s, Step::Update { .. }));
         let updates = plan.commits.iter().filter_map(|c| c.data.as_ref()).filter(updates).map(|d| d.version);
@@ -80,7 +81,7 @@ impl Work {
             version: None,
             fingerprint: None,
             foreseen: if looked.all { foreseen.collect() } else { HashSet::new() },
-            to_fill: updates.zip(looked.to_fill).collect(),
+            to_fill: updates.zip(to_fill).collect(),
             looked_at: HashSet::new(),
             clean: HashSet::new(),
             pending: Vec::new(),
@@ -115,6 +116,7 @@ impl Work {
         } else {
             // Somebody else's change: a constraint of theirs, say, was not asked about.
             self.foreseen.clear();
+            self.to_fill.clear();
         }
         (self.version, self.fingerprint) = (version, fingerprint);
         self.looked_at.clear();
@@ -146,10 +148,17 @@ impl Work {
         if self.gone_through && !todo.is_empty() {
             self.rounds += 1;
         }
-        let is_new = |f: &&&ActiveFile| !self.foreseen.contains(&f.key) && !self.looked_at.contains(&f.key);
+        let fills = data.steps.iter().any(|s| matches!(s, Step::Update { .. }));
+        let counted = self.to_fill.get(&data.version);
+        // Whether a file has rows to fill is never guessed: one that was not counted is looked at.
+        let is_new = |f: &&&ActiveFile| match fills {
+            true => counted.is_none_or(|counted| !counted.contains_key(&f.key)),
+            false => !self.foreseen.contains(&f.key) && !self.looked_at.contains(&f.key),
+        };
         let new: Vec<&ActiveFile> = todo.iter().filter(is_new).copied().collect();
         if !new.is_empty() {
             let found = check::of_files(location, planned, state, &new, self.settings.values).await?;
+            let found = new.iter().map(|f| (f.key.clone(), check::rows_in(f, &found)));
             self.to_fill.entry(data.version).or_default().extend(found);
             self.looked_at.extend(new.iter().map(|f| f.key.clone()));
         }
@@ -252,6 +261,11 @@ impl Work {
         self.pending.iter().for_each(|p| counts.add(&p.counts));
         Actions { lines: self.pending.iter().flat_map(|p| p.lines.clone()).collect(), last, counts }
     }
+}
+
+/// Every one of these files with its number of rows to fill, none of them left out.
+fn rows_to_fill(files: &[ActiveFile], found: &check::ToFill) -> HashMap<Key, u64> {
+    files.iter().map(|f| (f.key.clone(), check::rows_in(f, found))).collect()
 }
 
 /// Takes the next files, at least one.

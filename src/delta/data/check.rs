@@ -49,6 +49,11 @@ pub(super) struct Looked {
 /// Files by their decoded paths, with the number of rows that an `update` will set.
 pub(super) type ToFill = HashMap<String, u64>;
 
+/// How many rows of a file an `update` will set.
+pub(super) fn rows_in(file: &ActiveFile, found: &ToFill) -> u64 {
+    found.get(&percent_decoded(&file.key.0)).copied().unwrap_or(0)
+}
+
 /// Looks at every row that the plan's data steps speak of, as it will be when each step's turn comes.
 pub(super) async fn before_anything(
     location: &Location,

@@ -12,7 +12,6 @@ use deltalake::protocol::SaveMode;
 use serde_json::{Value, json};
 
 use super::active::{ActiveFile, Key, percent_decoded, vector_id};
-use super::check::ToFill;
 use super::stage::{Staged, has_change_data, stage};
 use super::{failed, sql};
 use crate::delta::location::Location;
@@ -43,7 +42,7 @@ pub(super) async fn run(
     data: &DataWork,
     state: &TableState,
     group: &[&ActiveFile],
-    to_fill: Option<&ToFill>,
+    to_fill: Option<&HashMap<Key, u64>>,
 ) -> Result<Portion, Error> {
     let mut update = None;
     let mut retyped = Vec::new();
@@ -66,9 +65,11 @@ pub(super) async fn run(
     match (update, retyped.is_empty()) {
         (None, true) => Ok(Portion::default()),
         (Some((set, predicate)), true) => {
-            let rows = |file: &ActiveFile| {
-                to_fill.and_then(|all| all.get(&percent_decoded(&file.key.0))).copied().unwrap_or(0)
-            };
+            let counted = |file: &ActiveFile| to_fill.and_then(|all| all.get(&file.key)).copied();
+            if let Some(unknown) = group.iter().find(|f| counted(f).is_none()) {
+                return Err(wrong(&unknown.key.0, "its rows were not counted; please report this"));
+            }
+            let rows = |file: &ActiveFile| counted(file).unwrap_or(0);
             let group: Vec<&ActiveFile> = group.iter().filter(|f| rows(f) > 0).copied().collect();
             if group.is_empty() {
                 return Ok(Portion::default());
