@@ -115,7 +115,7 @@ fn key_of(action: &Value) -> Option<Key> {
     Some((path, action.get("deletionVector").filter(|v| v.is_object()).and_then(vector_id)))
 }
 
-fn of_add(mut add: Value) -> Option<ActiveFile> {
+pub(super) fn of_add(mut add: Value) -> Option<ActiveFile> {
     let statistics = add.get("stats").and_then(Value::as_str);
     let statistics: Option<Value> = statistics.and_then(|s| serde_json::from_str(s).ok());
     let rows = statistics.and_then(|s| s.get("numRecords")?.as_u64());

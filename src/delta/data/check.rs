@@ -75,7 +75,7 @@ pub(super) async fn before_anything(
     let changes = commits.iter().flat_map(|c| &c.migrations).flat_map(|m| &m.changes);
     let changes: Vec<Change> = changes.cloned().collect();
     let files: Vec<&ActiveFile> = files.iter().collect();
-    look(location, state, (schema_text, protocol), &files, &changes, values).await
+    look_at(location, state, (schema_text, protocol), &files, &changes, values).await
 }
 
 /// The same for one commit and some files, as the table is now.
@@ -94,7 +94,7 @@ pub(super) async fn of_files(
         protocol = evolved.protocol.as_ref().unwrap_or(protocol);
     }
     let schema = (state.metadata.schema_text.as_str(), protocol);
-    let looked = look(location, state, schema, files, &changes, values).await?;
+    let looked = look_at(location, state, schema, files, &changes, values).await?;
     if looked.all {
         return Ok(looked.to_fill.into_iter().next().unwrap_or_default());
     }
@@ -106,13 +106,92 @@ pub(super) async fn of_files(
     .with_hint("put the data step into a migration of its own; nothing was written for it"))
 }
 
+/// More rows than this are not all looked at as they will be: of the others only those that match are
+/// counted, and what becomes of them is proved from the new files, before these are committed.
+const MOST_FORESEEN: u64 = 1_000_000;
+
+/// How closely rows are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// As they will be.
+    Full,
+    /// Which of them an `update` will set.
+    Matches,
+}
+
+async fn look_at(
+    location: &Location,
+    state: &TableState,
+    schema: (&str, &Protocol),
+    files: &[&ActiveFile],
+    changes: &[Change],
+    values: Values,
+) -> Result<Looked, Error> {
+    let mut rows = 0_u64;
+    let foreseen = files.iter().take_while(|file| {
+        let before = rows;
+        rows = rows.saturating_add(file.rows.unwrap_or(MOST_FORESEEN / 4));
+        before < MOST_FORESEEN
+    });
+    let foreseen: Vec<&ActiveFile> = foreseen.copied().collect();
+    let asks_all = changes.iter().any(|c| match c {
+        Change::RetypeColumn { .. } | Change::AddConstraint { .. } => true,
+        // What the table itself asks of the values.
+        Change::Update { set, .. } => asks_of(state, set),
+        _ => false,
+    });
+    if asks_all || foreseen.len() == files.len() {
+        return look(location, state, schema, files, changes, (Depth::Full, values)).await;
+    }
+    look(location, state, schema, &foreseen, changes, (Depth::Full, values)).await?;
+    look(location, state, schema, files, changes, (Depth::Matches, values)).await
+}
+
+/// Whether the table has constraints, or requires a column that is set.
+fn asks_of(state: &TableState, set: &IndexMap<String, String>) -> bool {
+    state.metadata.configuration.keys().any(|key| key.starts_with(CONSTRAINT))
+        || state.columns.iter().any(|c| !c.nullable && set.contains_key(&c.name))
+}
+
+/// Whether an `update` left nothing to do in the files that it wrote. Their statistics mostly say so, and
+/// then nothing is read.
+pub(super) async fn nothing_left(
+    location: &Location,
+    state: &TableState,
+    files: &[&ActiveFile],
+    predicate: &str,
+) -> Result<(), Error> {
+    let staged = stage(location, state, &state.protocol, &state.metadata.schema_text, files).await?;
+    let session = sql::session();
+    let all = rows(&session, &staged, Some(FILE)).await?;
+    let found = count_by_file(only(&session, all, predicate)?, location).await?;
+    if found.rows > 0 { Err(endless(&found, predicate)) } else { Ok(()) }
+}
+
+fn endless(found: &Found, predicate: &str) -> Error {
+    Error::new(
+        ErrorCode::DataStep,
+        Stage::Plan,
+        format!(
+            "{} for which `{}` would still be true after they are set, in {}",
+            text::count(found.rows, "row"),
+            text::shorten(predicate, 100),
+            found.files()
+        ),
+    )
+    .with_hint(
+        "the step would never come to an end: give those rows a value too (COALESCE), or leave them out with \
+         `where`; nothing was written for it",
+    )
+}
+
 async fn look(
     location: &Location,
     state: &TableState,
     (schema_text, protocol): (&str, &Protocol),
     files: &[&ActiveFile],
     changes: &[Change],
-    values: Values,
+    (depth, values): (Depth, Values),
 ) -> Result<Looked, Error> {
     let staged = stage(location, state, protocol, schema_text, files).await?;
     let session = sql::session();
@@ -127,30 +206,28 @@ async fn look(
     for change in &changes[..last] {
         match change {
             Change::Update { set, predicate } => {
-                let after = filled(&session, only(&session, all.clone(), predicate)?, set, predicate)?;
-                let (to_fill, found) = still_matching(&session, after.clone(), location, predicate).await?;
+                let matching = only(&session, all.clone(), predicate)?;
+                let to_fill = match depth {
+                    Depth::Matches => {
+                        let [found] = counted(matching, location, [count(lit(1_i64))]).await?;
+                        found.into_iter().map(|(file, n)| (file, n as u64)).collect()
+                    }
+                    Depth::Full => {
+                        let after = filled(&session, matching, set, predicate)?;
+                        let (to_fill, left) =
+                            still_matching(&session, after.clone(), location, predicate).await?;
+                        if left.rows > 0 {
+                            return Err(endless(&left, predicate));
+                        }
+                        keeps(&session, &after, location, state, set, values).await?;
+                        to_fill
+                    }
+                };
                 // A file that goes by another name than the log's would be passed over.
                 if let Some(stranger) = to_fill.keys().find(|path| !known.contains(*path)) {
                     return Err(wrong(stranger, "rows are read from it, and the log names no such file"));
                 }
                 looked.to_fill.push(to_fill);
-                if found.rows > 0 {
-                    return Err(Error::new(
-                        ErrorCode::DataStep,
-                        Stage::Plan,
-                        format!(
-                            "{} for which `{}` would still be true after they are set, in {}",
-                            text::count(found.rows, "row"),
-                            text::shorten(predicate, 100),
-                            found.files()
-                        ),
-                    )
-                    .with_hint(
-                        "the step would never come to an end: give those rows a value too (COALESCE), or leave them \
-                         out with `where`; nothing was written for it",
-                    ));
-                }
-                keeps(&session, &after, location, state, set, values).await?;
                 all = filled(&session, all, set, predicate)?;
             }
             Change::RetypeColumn { path, type_text, .. } => {

@@ -11,7 +11,8 @@ use deltalake::kernel::transaction::CommitProperties;
 use deltalake::protocol::SaveMode;
 use serde_json::{Value, json};
 
-use super::active::{ActiveFile, Key, percent_decoded, vector_id};
+use super::active::{ActiveFile, Key, of_add, percent_decoded, vector_id};
+use super::check::nothing_left;
 use super::stage::{Staged, has_change_data, stage};
 use super::{failed, sql};
 use crate::delta::location::Location;
@@ -75,13 +76,18 @@ pub(super) async fn run(
                 return Ok(Portion::default());
             }
             // Only deltalake's own update writes a change feed.
-            if has_change_data(state) {
-                return self::update(location, state, &group, set, predicate).await;
-            }
-            let set_rows = group.iter().map(|f| rows(f)).sum();
-            let mut done = rewrite(location, state, &group, Some((set, predicate)), &[]).await?;
-            done.counts.rows_updated = set_rows;
-            done.counts.rows_copied = done.counts.rows_copied.saturating_sub(set_rows);
+            let done = if has_change_data(state) {
+                self::update(location, state, &group, set, predicate).await?
+            } else {
+                let set_rows = group.iter().map(|f| rows(f)).sum();
+                let mut done = rewrite(location, state, &group, Some((set, predicate)), &[]).await?;
+                done.counts.rows_updated = set_rows;
+                done.counts.rows_copied = done.counts.rows_copied.saturating_sub(set_rows);
+                done
+            };
+            let added: Vec<ActiveFile> = done.added()?;
+            let added: Vec<&ActiveFile> = added.iter().collect();
+            nothing_left(location, state, &added, predicate).await?;
             Ok(done)
         }
         (update, false) => rewrite(location, state, group, update, &retyped).await,
@@ -314,6 +320,17 @@ fn rows_of(add: &Value) -> Option<u64> {
 }
 
 impl Portion {
+    /// The files that it adds.
+    fn added(&self) -> Result<Vec<ActiveFile>, Error> {
+        let unread = || wrong("an `add` action of deltalake", "it can't be read");
+        let adds = self.lines.iter().filter(|line| line.starts_with("{\"add\""));
+        adds.map(|line| {
+            let mut action: Value = serde_json::from_str(line).map_err(|_| unread())?;
+            of_add(action.get_mut("add").map(Value::take).unwrap_or_default()).ok_or_else(unread)
+        })
+        .collect()
+    }
+
     /// What is taken away must come back: as many rows, by all that is known of them.
     fn is_complete(&self, group: &[&ActiveFile]) -> Result<(), Error> {
         let gone = group.iter().filter(|f| self.removes.contains(&f.key));
