@@ -17,7 +17,7 @@ use deltalake::arrow::datatypes::{
     Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
 };
 use deltalake::parquet::arrow::ArrowWriter;
-use deltalake::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use deltalake::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use deltalake::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use serde_json::{Map, Value};
 
@@ -47,7 +47,10 @@ pub(super) fn write(columns: &[&Column], row: &Value) -> Result<Vec<u8>, Error> 
 /// The rows of a file, by the names that the file has.
 pub(super) fn read(bytes: Vec<u8>) -> Result<Vec<Value>, Error> {
     let wrong = |e: &dyn std::fmt::Display| unreadable(format!("the data file can't be read: {e}"));
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(|e| wrong(&e))?;
+    // As other readers, which know no Arrow: its types are the writer's choice.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+        .map_err(|e| wrong(&e))?;
     let mut rows = Vec::new();
     for batch in reader.build().map_err(|e| wrong(&e))? {
         let batch = StructArray::from(batch.map_err(|e| wrong(&e))?);

@@ -42,7 +42,9 @@ pub(super) async fn run(
     data: &DataWork,
     state: &TableState,
     group: &[&ActiveFile],
+    streams: Option<usize>,
 ) -> Result<Portion, Error> {
+    let session = sql::session_of(streams);
     let mut update = None;
     let mut retyped = Vec::new();
     for step in &data.steps {
@@ -63,8 +65,10 @@ pub(super) async fn run(
     }
     match (update, retyped.is_empty()) {
         (None, true) => Ok(Portion::default()),
-        (Some((set, predicate)), true) => self::update(location, state, group, set, predicate).await,
-        (update, false) => rewrite(location, state, group, update, &retyped).await,
+        (Some((set, predicate)), true) => {
+            self::update(&session, location, state, group, (set, predicate)).await
+        }
+        (update, false) => rewrite(&session, location, state, group, update, &retyped).await,
     }
 }
 
@@ -72,14 +76,13 @@ type Set = indexmap::IndexMap<String, String>;
 
 /// Rows of some files are filled in; files without such rows stay.
 async fn update(
+    session: &SessionContext,
     location: &Location,
     state: &TableState,
     group: &[&ActiveFile],
-    set: &Set,
-    predicate: &str,
+    (set, predicate): (&Set, &str),
 ) -> Result<Portion, Error> {
     let staged = stage(location, state, &state.protocol, &state.metadata.schema_text, group).await?;
-    let session = sql::session();
     let columns = sql::schema_of(&state.columns).map_err(|e| wrong("the table's schema", &e))?;
     let mut update = staged
         .table
@@ -88,12 +91,12 @@ async fn update(
         .with_session_state(Arc::new(session.state()))
         .with_commit_properties(quiet())
         .with_predicate(
-            sql::condition(&session, &columns, predicate).map_err(|e| wrong("`update.where`", &e))?,
+            sql::condition(session, &columns, predicate).map_err(|e| wrong("`update.where`", &e))?,
         );
     for (column, text) in set {
         let target = columns.field_with_unqualified_name(column).map(|f| f.data_type().clone());
         let target = target.map_err(|e| wrong(column, &sql::first_line(&e)))?;
-        let value = sql::value(&session, &columns, text, &target).map_err(|e| wrong(column, &e))?;
+        let value = sql::value(session, &columns, text, &target).map_err(|e| wrong(column, &e))?;
         update = update.with_update(Column::from_name(column.clone()), value);
     }
     let (_, metrics) = update.await.map_err(|e| failed("rows could not be filled in", e))?;
@@ -106,6 +109,7 @@ async fn update(
 
 /// Files are written anew, with other types.
 async fn rewrite(
+    session: &SessionContext,
     location: &Location,
     state: &TableState,
     group: &[&ActiveFile],
@@ -113,10 +117,9 @@ async fn rewrite(
     retyped: &[(ColumnPath, DataType)],
 ) -> Result<Portion, Error> {
     let staged = stage(location, state, &state.protocol, &state.metadata.schema_text, group).await?;
-    let session = sql::session();
-    let mut rows = rows(&session, &staged, None).await?;
+    let mut rows = rows(session, &staged, None).await?;
     if let Some((set, predicate)) = update {
-        rows = filled(&session, rows, set, predicate)?;
+        rows = filled(session, rows, set, predicate)?;
     }
     let (text, tops) = retyped_schema(state, retyped)?;
     for (top, target) in tops {
