@@ -1,10 +1,14 @@
 //! Tables whose rows are filled in, columns retyped, constraints proved.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use delta_migrate::deltalake::DeltaTable;
+use delta_migrate::deltalake::datafusion::prelude::{col, lit};
+use delta_migrate::{Migration, StepContext};
 
 use super::frozen::sample_kind;
 use super::*;
-use crate::support::table::files_below;
 
 async fn generated(folder: &Path, known: u32) -> PathBuf {
     let (text, kind) = sample_kind("filled");
@@ -115,8 +119,63 @@ async fn values_that_a_data_step_gave_are_held_to() {
     let folder = tempfile::tempdir().unwrap();
     let corpus = generated(folder.path(), 3).await;
     let of = |table: &str| json(&corpus.join(format!("rows/filled/{table}.json")));
-    let old = of("0_to_3");
-    let row = old.as_array().unwrap().iter().find(|row| row["id"] == 30064771177_i64).unwrap();
-    assert_eq!((&row["tenant"], &row["amount"]), (&"of code 8 ü".into(), &"ROW".into()), "{old}");
-    assert_eq!(of("0_to_1").as_array().unwrap().iter().filter(|row| row["amount"].is_i64()).count(), 2);
+    let all = of("stepwise");
+    let row = all.as_array().unwrap().iter().find(|row| row["id"] == -60129542354_i64).unwrap();
+    assert_eq!((&row["tenant"], &row["amount"]), (&"of code 15 ü".into(), &"1048592".into()), "{all}");
+    assert_eq!(of("0_to_1").as_array().unwrap().iter().filter(|row| row["amount"] == 1048592).count(), 1);
+    // A value that is another one than the release left is found, whichever step gave it.
+    let rows = "rows/filled/stepwise.json";
+    for (was, other) in [("of code 15 ü", "of somebody"), ("1048592", "1048593")] {
+        let tampered = Corpus { folder: tempfile::tempdir().unwrap() };
+        let bytes = relative(&corpus);
+        for (path, bytes) in bytes {
+            let file = tampered.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, bytes).unwrap();
+        }
+        tampered.rewrite(rows, |text| {
+            assert!(text.contains(was), "{text}");
+            text.replacen(was, other, 1)
+        });
+        let checked = checked(&tampered.path()).await;
+        assert_eq!(checked.findings.len(), 1, "{checked}");
+        assert!(checked.findings[0].found.starts_with("as the release left them"), "{checked}");
+    }
+}
+
+/// A kind with a function of its own, which may refuse to run on a table a second time.
+fn by_hand(once: bool) -> Kind {
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let migration = Migration::builder("no note is missing").raises_min_version().run(
+        "notes",
+        move |context: StepContext, table: DeltaTable| {
+            let is_new = seen.lock().unwrap().insert(table.log_store().root_url().to_string());
+            async move {
+                if once && !is_new {
+                    return Err("was here already".into());
+                }
+                let update = table.update().with_predicate(col("note").not_eq(lit("none")));
+                let update = update.with_update("note", lit("none"));
+                update.with_commit_properties(context.commit_properties()).await?;
+                Ok(())
+            }
+        },
+    );
+    let kind = Kind::builder("facts").column("id", "long").column("note", "string");
+    kind.migration(migration).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_runs_twice_in_a_check_and_is_found_where_it_can_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let corpus = folder.path().join("1.0");
+    let options = Options::new("my-sink 1.0");
+    compat::generate(&[by_hand(true)], &namespace(), &corpus, &options).await.unwrap();
+    let rows = json(&corpus.join("rows/facts/0_to_1.json"));
+    assert!(rows.as_array().unwrap().iter().any(|row| row["note"] == "none"), "{rows}");
+    let checked = compat::check(&corpus, &[by_hand(false)], &namespace()).await.unwrap();
+    assert!(checked.findings.is_empty(), "{checked}");
+    let checked = compat::check(&corpus, &[by_hand(true)], &namespace()).await.unwrap().to_string();
+    assert!(checked.contains("tables/facts/born_0: found data_step"), "{checked}");
+    assert!(checked.contains("was here already"), "{checked}");
 }
