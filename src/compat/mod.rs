@@ -19,8 +19,9 @@
 //! | `migrations.lock` | the lock file: what of each chain the release shipped |
 //!
 //! The same build writes the same bytes each time: times, ids and file names follow from the tables'
-//! names, rows from their columns, and no path of the computer is written anywhere. Functions of a
-//! project's own write what they like.
+//! names, rows from their columns, and no path of the computer is written anywhere. Rows of
+//! change data, which two streams write, are put in one order. Functions of a project's own write what
+//! they like.
 //!
 //! # What the check does
 //!

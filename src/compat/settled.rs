@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::files;
 use super::moments::Fixed;
 use super::table::{Table, decoded};
-use super::unreadable;
+use super::{parquet, unreadable};
 use crate::error::Error;
 use crate::migrator::Moments as _;
 
@@ -77,9 +77,19 @@ impl Table {
         Ok(())
     }
 
-    fn named(&self, verb: &'static str, action: Value) -> Result<Named, Error> {
+    fn named(&self, verb: &'static str, mut action: Value) -> Result<Named, Error> {
         let body = action.get(verb).and_then(Value::as_object).cloned().unwrap_or_default();
-        let hash = files::sha256(&files::read(&self.folder.join(decoded(&text(&body, "path"))))?);
+        let file = self.folder.join(decoded(&text(&body, "path")));
+        let mut bytes = files::read(&file)?;
+        if verb == "cdc" {
+            // What rows were and what they are come in two streams, and are written as they come.
+            bytes = parquet::in_order(bytes)?;
+            files::write(&file, &bytes)?;
+            if let Some(size) = action.pointer_mut("/cdc/size") {
+                *size = Value::from(bytes.len());
+            }
+        }
+        let hash = files::sha256(&bytes);
         let partition = sorted(body.get("partitionValues").unwrap_or(&Value::Null)).to_string();
         Ok(Named { action, verb, order: (partition, hash) })
     }

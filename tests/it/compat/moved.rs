@@ -72,9 +72,14 @@ async fn tables_whose_data_was_moved_are_the_same_each_time_and_pass() {
     let again = generated(folders[1].path(), 4).await;
     let (one, other) = (relative(&corpus), relative(&again));
     assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
-    for (path, bytes) in &one {
-        let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(bytes == &other[path], "{}: {}\n{}", path.display(), told(bytes), told(&other[path]));
+    // The manifest, which has the hashes of all others, comes last.
+    for (path, bytes) in one.iter().rev() {
+        let lines = |bytes: &[u8]| -> Vec<String> {
+            String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+        };
+        let both = lines(bytes).into_iter().zip(lines(&other[path]));
+        let first = both.filter(|(a, b)| a != b).take(3).collect::<Vec<_>>();
+        assert!(bytes == &other[path], "{}: {first:#?}", path.display());
     }
     let tables = corpus.join("tables/filled");
     for table in std::fs::read_dir(&tables).unwrap() {
@@ -128,7 +133,7 @@ async fn values_that_a_data_step_gave_are_held_to() {
     for (was, other) in [("of code 15 ü", "of somebody"), ("1048592", "1048593")] {
         let tampered = Corpus { folder: tempfile::tempdir().unwrap() };
         let bytes = relative(&corpus);
-        for (path, bytes) in bytes {
+        for (path, bytes) in bytes.into_iter().filter(|(path, _)| corpus.join(path).is_file()) {
             let file = tampered.path().join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, bytes).unwrap();
@@ -138,7 +143,7 @@ async fn values_that_a_data_step_gave_are_held_to() {
             text.replacen(was, other, 1)
         });
         let checked = checked(&tampered.path()).await;
-        assert_eq!(checked.findings.len(), 1, "{checked}");
+        assert!(checked.findings.iter().all(|f| f.place.ends_with("/stepwise")), "{checked}");
         assert!(checked.findings[0].found.starts_with("as the release left them"), "{checked}");
     }
 }
