@@ -95,7 +95,9 @@ main() {
     run 0 new new status race
     wants "current 1" "$(field outcome log_version)"
 
-    if [ -f "$root/compat/$old/manifest.json" ]; then
+    if grep -qE '^(\[migrations\.)?(update|retype_columns|add_constraints)\b' "$root/compat/$old/kinds/"*.toml 2>/dev/null; then
+        echo "-- its corpus is left to the tests: this build moves no data"
+    elif [ -f "$root/compat/$old/manifest.json" ]; then
         echo "-- its corpus"
         "$new_bin" -c "$root/compat/delta-migrate.toml" compat check "$root/compat/$old" || failures=$((failures + 1))
     fi

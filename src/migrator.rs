@@ -191,6 +191,13 @@ impl Migrator {
         self
     }
 
+    /// The same migrator, whose data steps write the same bytes however many cores there are; one that
+    /// stops at the first of them is interrupted there.
+    pub(crate) fn as_a_corpus_s(mut self, stop_before: bool) -> Self {
+        (self.data.streams, self.data.stop_before) = (Some(1), stop_before);
+        self
+    }
+
     /// How many times a table that is ahead was warned of.
     pub(crate) fn warnings_given(&self) -> usize {
         self.warned.lock().map_or(0, |warned| warned.len())

@@ -1,15 +1,15 @@
 //! One table of a corpus, on a copy: looked at, carried, read, appended to, read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::columns::grown;
 use super::generate::rows_of;
 use super::manifest::TableEntry;
 use super::moments::Fixed;
-use super::steps::{changed_values, through};
+use super::rows::told;
+use super::steps::{changed_values, runs_functions, through};
 use super::table::Table;
 use super::{Finding, files};
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(super) struct Copy<'c> {
     pub(super) moments: Fixed,
     /// The rows that it must have.
     pub(super) rows: Vec<Value>,
-    /// Columns whose old values a migration changed on purpose.
+    /// Columns whose old values a migration has just changed on purpose.
     changed: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Carrier<'a> {
             place: format!("{}/{}", self.label, entry.path),
             moments: Fixed::new(format!("{} checked", entry.path)),
             rows,
-            changed: changed_values(kind, entry.version.unwrap_or_default()),
+            changed: Vec::new(),
             table,
         };
         let migrator = self.migrator(kind, kind.newest())?;
@@ -108,7 +108,15 @@ impl<'a> Carrier<'a> {
         }
         let (from, newest) = (entry.version.unwrap_or_default(), kind.newest().get());
         copy.rows.iter_mut().for_each(|row| *row = through(kind, from, newest, row));
-        self.same_rows(&copy, "after it was carried").await?;
+        copy.changed = changed_values(kind, from);
+        let by_hand = runs_functions(kind, from);
+        if !by_hand {
+            self.same_rows(&copy, "after it was carried").await?;
+        }
+        if by_hand || !std::mem::take(&mut copy.changed).is_empty() {
+            // What data steps made of the values stays from here on.
+            copy.rows = copy.table.rows().await?;
+        }
         self.append(&mut copy, TODAY, None)?;
         self.same_rows(&copy, "after today's writer appended").await?;
         self.older(&mut copy).await?;
@@ -142,7 +150,8 @@ impl<'a> Carrier<'a> {
         Ok(true)
     }
 
-    /// Carries the copy to the newest version: one commit, or none.
+    /// Carries the copy to the newest version: one commit, or none; as many as were planned where data
+    /// is moved.
     async fn carried(
         &mut self,
         migrator: &Migrator,
@@ -152,22 +161,38 @@ impl<'a> Carrier<'a> {
     ) -> Result<bool, Error> {
         let before = hashes(&copy.table)?;
         let location = copy.table.location()?;
+        let planned = migrator.plan(copy.kind.name(), &location, Target::Newest).await;
+        let Some(planned) = self.sound(&copy.place, "a plan to the newest version", planned) else {
+            return Ok(false);
+        };
         let done = migrator.migrate(copy.kind.name(), &location, Target::Newest, IfMissing::Refuse).await;
         let Some(report) = self.sound(&copy.place, "to be carried to the newest version", done) else {
             return Ok(false);
         };
         let newest = copy.kind.newest();
         let log = copy.table.log()?;
-        let hint = "all pending migrations are one commit, and no other file is touched";
-        let commits = u64::from(pending);
+        let (mut commits, mut hint) =
+            (u64::from(pending), "all pending migrations are one commit, and no other file is touched");
+        if planned.moves_data() {
+            commits = planned.commits.len() as u64;
+            hint = "a data step takes the commits that were planned, and no file that was there is touched";
+        }
+        // A function of the author's own commits what it likes.
+        let by_hand = runs_functions(copy.kind, entry.version.unwrap_or_default());
         let version = log.version.unwrap_or_default();
-        if u64::from(report.commits) != commits || version != entry.log_version + commits {
+        let end = entry.log_version + commits;
+        if u64::from(report.commits) != commits || version < end || (version != end && !by_hand) {
             let found = format!("{} commits, log version {version}", report.commits);
-            let wanted = format!("{commits} commits, log version {}", entry.log_version + commits);
+            let wanted = format!("{commits} commits, log version {end}");
             self.tell(&copy.place, found, wanted, hint);
         }
-        for path in changed_files(&before, &hashes(&copy.table)?, &copy.table.entry(version)) {
-            self.tell(&copy.place, format!("`{path}` changed"), "nothing but the new log entry", hint);
+        let mut new: BTreeSet<PathBuf> =
+            (entry.log_version + 1..=version).map(|v| copy.table.entry(v)).collect();
+        if planned.moves_data() {
+            new.extend(log.named.iter().map(|path| copy.table.folder.join(path)));
+        }
+        for path in changed_files(&before, &hashes(&copy.table)?, &new) {
+            self.tell(&copy.place, format!("`{path}` changed"), "nothing but what its commits name", hint);
         }
         let key = |name: &str| self.namespace.property(name);
         let stamp = log.property(&key(keys::SCHEMA_VERSION));
@@ -229,17 +254,8 @@ impl<'a> Carrier<'a> {
             return Ok(());
         };
         let columns = copy.table.log()?.columns()?;
-        let told = |row: &Value| {
-            let mut row = grown(&columns, row);
-            if let Some(row) = row.as_object_mut() {
-                row.retain(|name, _| !copy.changed.contains(name));
-            }
-            row.to_string()
-        };
-        let (mut found, mut wanted): (Vec<String>, Vec<String>) =
-            (found.iter().map(told).collect(), copy.rows.iter().map(told).collect());
-        found.sort();
-        wanted.sort();
+        let (found, wanted) =
+            (told(&columns, &found, &copy.changed), told(&columns, &copy.rows, &copy.changed));
         if found == wanted {
             return Ok(());
         }
@@ -276,9 +292,9 @@ pub(super) fn hashes(table: &Table) -> Result<BTreeMap<PathBuf, String>, Error> 
 fn changed_files(
     before: &BTreeMap<PathBuf, String>,
     after: &BTreeMap<PathBuf, String>,
-    entry: &Path,
+    new: &BTreeSet<PathBuf>,
 ) -> Vec<String> {
-    let is_new = |path: &PathBuf| !before.contains_key(path) && path != entry;
+    let is_new = |path: &PathBuf| !before.contains_key(path) && !new.contains(path);
     let gone = before.iter().filter(|(path, hash)| after.get(*path) != Some(hash)).map(|(path, _)| path);
     let paths = gone.chain(after.keys().filter(|path| is_new(path)));
     paths.map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect()

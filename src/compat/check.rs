@@ -8,6 +8,7 @@ use tracing::subscriber::NoSubscriber;
 use super::carry::Carrier;
 use super::files::Scratch;
 use super::manifest::{KindEntry, MANIFEST, Manifest};
+use super::steps::unsupported;
 use super::{Checked, Finding, documents, files, lock};
 use crate::error::Error;
 use crate::model::digest::{self, ChainDigest};
@@ -57,7 +58,15 @@ pub async fn check(
     let mut carried = Vec::new();
     for entry in &manifest.kinds {
         match same_chain(&label, entry, &manifest.schemes.digest, kinds) {
-            Ok(kind) => carried.push(kind),
+            Ok(kind) => match unsupported(kind) {
+                None => carried.push(kind),
+                Some(what) => checked.findings.push(Finding::new(
+                    format!("{label}: kind `{}`", kind.name()),
+                    format!("{what}, and a build that can't do that; its tables were left out"),
+                    "a build with the feature `datafusion`",
+                    "turn the feature on where the check runs: for a test, under [dev-dependencies]",
+                )),
+            },
             Err(finding) => checked.findings.push(finding),
         }
     }

@@ -39,6 +39,25 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     file.and_then(|mut f| f.write_all(bytes)).map_err(|e| failed("written", path, e))
 }
 
+/// Removes a file, and the folders above it that are empty then, up to `root`.
+pub(super) fn remove(path: &Path, root: &Path) -> Result<(), Error> {
+    std::fs::remove_file(path).map_err(|e| failed("removed", path, e))?;
+    let mut above = path.parent();
+    while let Some(folder) = above.filter(|folder| *folder != root && folder.starts_with(root)) {
+        // One that is not empty stays.
+        if std::fs::remove_dir(folder).is_err() {
+            break;
+        }
+        above = folder.parent();
+    }
+    Ok(())
+}
+
+/// Removes a folder with everything below it.
+pub(super) fn remove_all(folder: &Path) -> Result<(), Error> {
+    std::fs::remove_dir_all(folder).map_err(|e| failed("removed", folder, e))
+}
+
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

@@ -8,14 +8,16 @@ use serde_json::Value;
 use super::columns::grown;
 use super::manifest::{Manifest, PlanEnd, PlanEntry, TableEntry};
 use super::moments::Fixed;
+use super::rows::told;
 use super::said::Said;
-use super::steps::through;
+use super::steps::{changed_values, runs_functions, through, unsupported};
 use super::table::{Table, drop_stamps};
 use super::{Options, files, lock, unreadable};
-use crate::error::Error;
+use crate::error::{Error, ErrorCode, Stage};
 use crate::migrator::{IfMissing, Migrator, StartupPolicy};
 use crate::model::kind::{Adopt, Kind};
 use crate::model::lockfile::LOCK_FILE;
+use crate::model::migration::Step;
 use crate::model::plan::{Repair, Target};
 use crate::model::report::TableReport;
 use crate::model::saved_plan::SavedPlan;
@@ -43,6 +45,11 @@ pub async fn generate(
     let maker = Maker { root, namespace, release: &options.release };
     // Whatever can be refused is, before the first byte.
     kinds.iter().fold(maker.builder(), |b, kind| b.kind(kind.clone())).build()?;
+    if let Some((kind, what)) = kinds.iter().find_map(|kind| Some((kind, unsupported(kind)?))) {
+        let message = format!("kind `{}`: {what}, which this build can't carry out", kind.name());
+        let error = Error::new(ErrorCode::UnsupportedStep, Stage::Plan, message);
+        return Err(error.with_hint("build it with the feature `datafusion`; nothing was written"));
+    }
     files::make_empty(root)?;
     let mut manifest = Manifest::new(namespace, kinds, options);
     let mut said = Said::new(maker);
@@ -99,7 +106,8 @@ impl Maker<'_> {
         known: SchemaVersion,
         moments: &Arc<Fixed>,
     ) -> Result<Migrator, Error> {
-        self.builder().kind(kind.clone().cut_at(known)).moments(moments.clone()).build()
+        let builder = self.builder().kind(kind.clone().cut_at(known)).moments(moments.clone());
+        Ok(builder.build()?.as_a_corpus_s(false))
     }
 
     pub(super) fn table(&self, kind: &Kind, name: &str) -> Table {
@@ -144,6 +152,9 @@ impl Lives<'_> {
         if newest > first + 1 {
             self.grow("stepwise", &(first..=newest).collect::<Vec<u32>>()).await?;
         }
+        for n in first + 1..=newest {
+            self.interrupted(first, n).await?;
+        }
         self.planned(first, newest).await?;
         self.repaired(newest).await?;
         self.refused(newest).await
@@ -176,10 +187,12 @@ impl Lives<'_> {
     async fn carry(&self, life: &mut Life, known: u32) -> Result<(), Error> {
         let migrator = self.maker.migrator(self.kind, SchemaVersion::new(known), &life.moments)?;
         let location = life.table.location()?;
+        let next = life.next()?;
         let report = migrator.migrate(self.kind.name(), &location, Target::Newest, IfMissing::Create).await?;
+        life.table.settle(next, &life.moments)?;
         let from = report.from.map_or(0, SchemaVersion::get);
         life.rows.iter_mut().for_each(|row| *row = through(self.kind, from, known, row));
-        Ok(())
+        life.filled(&self.kind.clone().cut_at(SchemaVersion::new(known)), from).await
     }
 
     /// Tables that another program had created: one that is left alone, and some that were taken over.
@@ -237,6 +250,35 @@ impl Lives<'_> {
         Ok(())
     }
 
+    /// A table whose data step was interrupted: what has to land before it did, and its stamp did not.
+    async fn interrupted(&mut self, first: u32, n: u32) -> Result<(), Error> {
+        let known = SchemaVersion::new(n);
+        let Some(migration) = self.kind.migrations().get(known.index() - 1) else { return Ok(()) };
+        if !migration.steps.iter().any(Step::fills) {
+            return Ok(());
+        }
+        let mut stages = vec![first];
+        stages.extend((n - 1 > first).then_some(n - 1));
+        let mut life = self.grown(&format!("interrupted_{n}"), &stages).await?;
+        let next = life.next()?;
+        let migrator = self.maker.migrator(self.kind, known, &life.moments)?.as_a_corpus_s(true);
+        let location = life.table.location()?;
+        let done = migrator.migrate(self.kind.name(), &location, Target::Newest, IfMissing::Refuse).await;
+        match done {
+            Err(error) if error.code() == ErrorCode::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(report) => return check_outcome(&life.table.name, &report, &["interrupted"]),
+        }
+        // A step that needs nothing beforehand leaves no trace.
+        if life.next()? == next {
+            return files::remove_all(&life.table.folder);
+        }
+        life.story += &format!("; the run to {n} was interrupted before it filled rows in");
+        life.append()?;
+        self.tables.push(life);
+        Ok(())
+    }
+
     async fn repaired(&mut self, newest: u32) -> Result<(), Error> {
         let mut life = self.grown("repaired", &[newest]).await?;
         life.story += "; a floor that was raised by mistake was lowered again";
@@ -287,6 +329,27 @@ impl Lives<'_> {
 }
 
 impl Life {
+    /// The version that the next commit will have.
+    fn next(&self) -> Result<u64, Error> {
+        Ok(self.table.log()?.version.map_or(0, |version| version + 1))
+    }
+
+    /// Takes the values that the migrations after `from` gave to some columns; all others must be as they
+    /// were.
+    async fn filled(&mut self, kind: &Kind, from: u32) -> Result<(), Error> {
+        let (changed, by_hand) = (changed_values(kind, from), runs_functions(kind, from));
+        if self.rows.is_empty() || (changed.is_empty() && !by_hand) {
+            return Ok(());
+        }
+        let (columns, found) = (self.table.log()?.columns()?, self.table.rows().await?);
+        if !by_hand && told(&columns, &found, &changed) != told(&columns, &self.rows, &changed) {
+            let name = &self.table.name;
+            return Err(unreadable(format!("a data step left `{name}` with rows that it had not before")));
+        }
+        self.rows = found;
+        Ok(())
+    }
+
     /// Appends a row of the table's present columns.
     fn append(&mut self) -> Result<(), Error> {
         self.appended += 1;

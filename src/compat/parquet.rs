@@ -12,13 +12,16 @@ use deltalake::arrow::array::{
     PrimitiveArray, RecordBatch, StringArray, StructArray, new_null_array,
 };
 use deltalake::arrow::buffer::{NullBuffer, OffsetBuffer};
+use deltalake::arrow::compute::{concat_batches, take_record_batch};
 use deltalake::arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Field, Fields, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
+    Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType, UInt64Type,
 };
 use deltalake::parquet::arrow::ArrowWriter;
-use deltalake::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use deltalake::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use deltalake::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use deltalake::parquet::basic::Compression;
+use deltalake::parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value};
 
 use super::columns::{Column, Type};
@@ -47,13 +50,37 @@ pub(super) fn write(columns: &[&Column], row: &Value) -> Result<Vec<u8>, Error> 
 /// The rows of a file, by the names that the file has.
 pub(super) fn read(bytes: Vec<u8>) -> Result<Vec<Value>, Error> {
     let wrong = |e: &dyn std::fmt::Display| unreadable(format!("the data file can't be read: {e}"));
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(|e| wrong(&e))?;
+    // As other readers, which know no Arrow: its types are the writer's choice.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+        .map_err(|e| wrong(&e))?;
     let mut rows = Vec::new();
     for batch in reader.build().map_err(|e| wrong(&e))? {
         let batch = StructArray::from(batch.map_err(|e| wrong(&e))?);
         rows.extend((0..batch.len()).map(|at| value(&batch, at)));
     }
     Ok(rows)
+}
+
+/// The same file with its rows in the order of their text, for a writer whose rows race each other.
+pub(super) fn in_order(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let wrong = |e: &dyn std::fmt::Display| unreadable(format!("the data file can't be put in order: {e}"));
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.clone())).map_err(|e| wrong(&e))?;
+    let schema = reader.schema().clone();
+    let batches: Result<Vec<RecordBatch>, _> = reader.build().map_err(|e| wrong(&e))?.collect();
+    let all = concat_batches(&schema, &batches.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
+    let texts: Vec<String> = read(bytes)?.iter().map(Value::to_string).collect();
+    let mut order: Vec<(&String, u64)> = texts.iter().zip(0..).collect();
+    order.sort();
+    let order: PrimitiveArray<UInt64Type> = order.into_iter().map(|(_, at)| Some(at)).collect();
+    let all = take_record_batch(&all, &order).map_err(|e| wrong(&e))?;
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, all.schema(), Some(properties)).map_err(|e| wrong(&e))?;
+    writer.write(&all).map_err(|e| wrong(&e))?;
+    writer.close().map_err(|e| wrong(&e))?;
+    Ok(out)
 }
 
 fn field(column: &Column) -> Field {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::columns::{Column, Type};
+use super::columns::{Column, Type, grown};
 use crate::model::types::Primitive;
 
 /// The row of that number, by logical names; none where a required column can't be written.
@@ -10,6 +10,20 @@ use crate::model::types::Primitive;
 /// Here and there a nullable column is NULL, so that reading must tell NULL from a value.
 pub(super) fn row(columns: &[Column], number: u32) -> Option<Value> {
     fields(columns, u64::from(number)).map(Value::Object)
+}
+
+/// Rows as texts in one order, under these columns and without some of them.
+pub(super) fn told(columns: &[Column], rows: &[Value], without: &[String]) -> Vec<String> {
+    let tell = |row: &Value| {
+        let mut row = grown(columns, row);
+        if let Some(row) = row.as_object_mut() {
+            row.retain(|name, _| !without.contains(name));
+        }
+        row.to_string()
+    };
+    let mut told: Vec<String> = rows.iter().map(tell).collect();
+    told.sort();
+    told
 }
 
 fn fields(columns: &[Column], number: u64) -> Option<Map<String, Value>> {

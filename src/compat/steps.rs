@@ -36,6 +36,21 @@ pub(super) fn through(kind: &Kind, from: u32, to: u32, row: &Value) -> Value {
     row
 }
 
+/// The first migration that this build can't carry out.
+pub(super) fn unsupported(kind: &Kind) -> Option<String> {
+    kind.numbered().find_map(|(version, migration)| {
+        let step = migration.steps.iter().find(|step| !step.is_supported())?;
+        Some(format!("migration {version} moves data (`{}`)", step.name()))
+    })
+}
+
+/// Whether a function of the author's own is among the migrations after `from`: what it does to rows
+/// nobody knows.
+pub(super) fn runs_functions(kind: &Kind, from: u32) -> bool {
+    let mut pending = kind.between(SchemaVersion::new(from), kind.newest());
+    pending.any(|(_, migration)| migration.steps.iter().any(|step| matches!(step, Step::Run(_))))
+}
+
 /// Columns whose values the migrations after `from` change, under their newest names, so that they can't
 /// be foretold here.
 pub(super) fn changed_values(kind: &Kind, from: u32) -> Vec<String> {

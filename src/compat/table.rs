@@ -31,6 +31,8 @@ pub(super) struct Log {
     in_commit_timestamp: Option<i64>,
     /// Partition values of the active files by path.
     active: BTreeMap<String, Value>,
+    /// Every file that the log names, the table's or one of its change data.
+    pub(super) named: BTreeSet<String>,
 }
 
 impl Log {
@@ -98,11 +100,13 @@ impl Table {
         }
         if let Some(add) = action.get("add") {
             let values = add.get("partitionValues").cloned().unwrap_or_default();
-            log.active.insert(text(add, "path"), values);
+            log.active.insert(decoded(&text(add, "path")), values);
         }
         if let Some(remove) = action.get("remove") {
-            log.active.remove(&text(remove, "path"));
+            log.active.remove(&decoded(&text(remove, "path")));
         }
+        let named = ["add", "cdc"].into_iter().filter_map(|verb| action.get(verb));
+        log.named.extend(named.map(|body| decoded(&text(body, "path"))));
     }
 
     /// Appends one row, of the known columns alone where a writer knows no others. Gives the row as
@@ -263,6 +267,26 @@ impl Table {
         out.sort_by_cached_key(Value::to_string);
         Ok(out)
     }
+}
+
+/// A path of the log as the store has it (PROTOCOL.md, Add File: URL-encoded).
+pub(super) fn decoded(path: &str) -> String {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(rows::unhex).as_deref() {
+            Some([byte]) => {
+                out.push(*byte);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            _ => {
+                out.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Takes the namespace's properties out.

@@ -134,6 +134,10 @@ impl Work {
         data: &DataWork,
         state: &TableState,
     ) -> Result<Next, Error> {
+        if self.settings.stop_before {
+            let files = self.active.files_at(state.log_version).await?;
+            return Err(interrupted(files.len()));
+        }
         self.turn_to(data, state);
         if self.functions(location, plan, data).await? {
             return Ok(Next::Again);
@@ -187,7 +191,7 @@ impl Work {
             }
             let group = group(&mut todo, most);
             let to_fill = self.to_fill.get(&data.version);
-            let done = portion::run(location, data, state, &group, to_fill).await?;
+            let done = portion::run(location, data, state, &group, to_fill, self.settings.streams).await?;
             let removed: HashSet<&Key> = done.removes.iter().collect();
             self.clean.extend(group.iter().filter(|f| !removed.contains(&f.key)).map(|f| f.key.clone()));
             tracing::info!(

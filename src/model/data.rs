@@ -50,11 +50,21 @@ pub(crate) struct Settings {
     pub(crate) most_in_a_commit: u64,
     /// How often each function is run: twice where that is tested.
     pub(crate) times: usize,
+    /// In how many streams rows are read and written; none leaves that to the computer.
+    pub(crate) streams: Option<usize>,
+    /// Whether a run is interrupted once it comes to a data step.
+    pub(crate) stop_before: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { values: Values::default(), most_in_a_commit: 1 << 30, times: 1 }
+        Self {
+            values: Values::default(),
+            most_in_a_commit: 1 << 30,
+            times: 1,
+            streams: None,
+            stop_before: false,
+        }
     }
 }
 

@@ -374,8 +374,9 @@ pub(crate) fn cannot_enable(feature: &str) -> Refusal {
 pub(crate) fn unsupported(step: &Step) -> Refusal {
     Refusal::new(
         ErrorCode::UnsupportedStep,
-        format!("step `{}` is not handled by this version of delta-migrate", step.name()),
-        "upgrade delta-migrate, or stop before that migration with `--target`",
+        format!("step `{}` moves data, and this build has no DataFusion", step.name()),
+        "let a build with the feature `datafusion` do it (the command has it by default), or stop before that \
+         migration with `--target`",
     )
 }
 

@@ -128,6 +128,11 @@ impl SavedPlan {
         self.mode == Mode::NoChange
     }
 
+    /// How many commits it was to take.
+    pub(crate) fn commits(&self) -> usize {
+        self.commits.as_array().map_or(0, Vec::len)
+    }
+
     /// A chain that ends before the plan's version is compared as far as it goes, and found stale.
     pub(crate) fn target(&self, newest: SchemaVersion) -> Target {
         Target::Version(self.to.min(newest))

@@ -1,7 +1,11 @@
 //! The compat corpus: written, checked, tampered with.
 
 mod frozen;
+#[cfg(feature = "datafusion")]
+mod moved;
 mod tampered;
+#[cfg(not(feature = "datafusion"))]
+mod unmoved;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -44,7 +44,9 @@ pub(super) async fn run(
     state: &TableState,
     group: &[&ActiveFile],
     to_fill: Option<&HashMap<Key, u64>>,
+    streams: Option<usize>,
 ) -> Result<Portion, Error> {
+    let session = sql::session_of(streams);
     let mut update = None;
     let mut retyped = Vec::new();
     for step in &data.steps {
@@ -77,10 +79,11 @@ pub(super) async fn run(
             }
             // Only deltalake's own update writes a change feed.
             let done = if has_change_data(state) {
-                self::update(location, state, &group, set, predicate).await?
+                self::update(&session, location, state, &group, (set, predicate)).await?
             } else {
                 let set_rows = group.iter().map(|f| rows(f)).sum();
-                let mut done = rewrite(location, state, &group, Some((set, predicate)), &[]).await?;
+                let mut done =
+                    rewrite(&session, location, state, &group, Some((set, predicate)), &[]).await?;
                 done.counts.rows_updated = set_rows;
                 done.counts.rows_copied = done.counts.rows_copied.saturating_sub(set_rows);
                 done
@@ -90,7 +93,7 @@ pub(super) async fn run(
             nothing_left(location, state, &added, predicate).await?;
             Ok(done)
         }
-        (update, false) => rewrite(location, state, group, update, &retyped).await,
+        (update, false) => rewrite(&session, location, state, group, update, &retyped).await,
     }
 }
 
@@ -98,14 +101,13 @@ type Set = indexmap::IndexMap<String, String>;
 
 /// Rows of some files are filled in; files without such rows stay.
 async fn update(
+    session: &SessionContext,
     location: &Location,
     state: &TableState,
     group: &[&ActiveFile],
-    set: &Set,
-    predicate: &str,
+    (set, predicate): (&Set, &str),
 ) -> Result<Portion, Error> {
     let staged = stage(location, state, &state.protocol, &state.metadata.schema_text, group).await?;
-    let session = sql::session();
     let columns = sql::schema_of(&state.columns).map_err(|e| wrong("the table's schema", &e))?;
     let mut update = staged
         .table
@@ -114,12 +116,12 @@ async fn update(
         .with_session_state(Arc::new(session.state()))
         .with_commit_properties(quiet())
         .with_predicate(
-            sql::condition(&session, &columns, predicate).map_err(|e| wrong("`update.where`", &e))?,
+            sql::condition(session, &columns, predicate).map_err(|e| wrong("`update.where`", &e))?,
         );
     for (column, text) in set {
         let target = columns.field_with_unqualified_name(column).map(|f| f.data_type().clone());
         let target = target.map_err(|e| wrong(column, &sql::first_line(&e)))?;
-        let value = sql::value(&session, &columns, text, &target).map_err(|e| wrong(column, &e))?;
+        let value = sql::value(session, &columns, text, &target).map_err(|e| wrong(column, &e))?;
         update = update.with_update(Column::from_name(column.clone()), value);
     }
     let (_, metrics) = update.await.map_err(|e| failed("rows could not be filled in", e))?;
@@ -132,6 +134,7 @@ async fn update(
 
 /// Files are written anew, with rows filled in and columns of other types.
 async fn rewrite(
+    session: &SessionContext,
     location: &Location,
     state: &TableState,
     group: &[&ActiveFile],
@@ -139,10 +142,9 @@ async fn rewrite(
     retyped: &[(ColumnPath, DataType)],
 ) -> Result<Portion, Error> {
     let staged = stage(location, state, &state.protocol, &state.metadata.schema_text, group).await?;
-    let session = sql::session();
-    let mut rows = rows(&session, &staged, None).await?;
+    let mut rows = rows(session, &staged, None).await?;
     if let Some((set, predicate)) = update {
-        rows = filled(&session, rows, set, predicate)?;
+        rows = filled(session, rows, set, predicate)?;
     }
     let (text, tops) = retyped_schema(state, retyped)?;
     for (top, target) in tops {

@@ -24,6 +24,15 @@ pub(crate) fn session() -> SessionContext {
     create_session().into_inner()
 }
 
+/// A session that reads and writes rows in so many streams.
+pub(crate) fn session_of(streams: Option<usize>) -> SessionContext {
+    let session = session();
+    if let Some(streams) = streams {
+        session.state_ref().write().config_mut().options_mut().execution.target_partitions = streams;
+    }
+    session
+}
+
 /// The columns as DataFusion sees them.
 pub(crate) fn schema_of(columns: &[Field]) -> Result<DFSchema, String> {
     let kernel: StructType = serde_json::from_value(schema_json(columns)).map_err(|e| e.to_string())?;

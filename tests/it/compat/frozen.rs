@@ -22,6 +22,10 @@ fn sample_kinds() -> Vec<(String, Kind)> {
     files.into_iter().map(read).collect()
 }
 
+pub(super) fn sample_kind(name: &str) -> (String, Kind) {
+    sample_kinds().into_iter().find(|(_, kind)| kind.name() == name).unwrap()
+}
+
 fn namespace() -> Namespace {
     Namespace::new("compat").unwrap()
 }
@@ -45,7 +49,10 @@ async fn every_release_s_corpus_passes() {
     let kinds: Vec<Kind> = sample_kinds().into_iter().map(|(_, kind)| kind).collect();
     for release in releases() {
         let checked = compat::check(&release, &kinds, &namespace()).await.unwrap();
-        assert!(checked.findings.is_empty(), "{checked}");
+        // A build that moves no data says which tables it left out, and finds nothing else.
+        let lacking = "a build with the feature `datafusion`";
+        let is_told = |wanted: &str| cfg!(not(feature = "datafusion")) && wanted == lacking;
+        assert!(checked.findings.iter().all(|f| is_told(&f.wanted)), "{checked}");
     }
 }
 
@@ -87,6 +94,9 @@ fn the_sample_kinds_use_every_step_and_every_type() {
         "widen_types",
         "set_defaults",
         "drop_columns",
+        "update",
+        "retype_columns",
+        "add_constraints",
         "raises_min_version",
         "min_version_waived",
         "identified_by",

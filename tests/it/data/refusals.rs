@@ -63,7 +63,8 @@ async fn a_condition_that_is_still_true_in_a_far_file_ends_the_step_before_that_
     for id in 0..6 {
         let copy = copy_of(&table);
         let set = format!("tenant = \"CASE WHEN id = {id} THEN NULL ELSE code END\"");
-        let error = migrate_at(&copy.location(), &update(&set, "tenant IS NULL"), ONE_FILE).await.unwrap_err();
+        let error =
+            migrate_at(&copy.location(), &update(&set, "tenant IS NULL"), ONE_FILE).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::DataStep, "{error:?}");
         assert!(error.message().starts_with("1 row for which"), "{error:?}");
         assert_eq!(error.committed().len() as u64, copy.newest() - 6, "{error:?}");
