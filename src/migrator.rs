@@ -186,14 +186,14 @@ impl Migrator {
     }
 
     /// The same migrator, which rewrites files, and runs each function of a migration twice.
-    pub(crate) fn as_a_test(mut self) -> Self {
+    pub(crate) fn for_a_test(mut self) -> Self {
         (self.policy, self.data.times) = (StartupPolicy::ApplyAll, 2);
         self
     }
 
     /// The same migrator, whose data steps write the same bytes however many cores there are; one that
     /// stops at the first of them is interrupted there.
-    pub(crate) fn as_a_corpus_s(mut self, stop_before: bool) -> Self {
+    pub(crate) fn for_a_corpus(mut self, stop_before: bool) -> Self {
         (self.data.streams, self.data.stop_before) = (Some(1), stop_before);
         self
     }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::Observer;
-use super::stop::{Stop, Why};
+use super::stop::Stop;
 
 tokio::task_local! {
     static WATCH: Watch;
 }
 
-/// The run that a table's work belongs to.
+/// The run that a table's work belongs to; only data steps take so long that they ask.
+#[cfg_attr(not(feature = "datafusion"), allow(dead_code))]
 #[derive(Clone)]
 pub(super) struct Watch {
     pub(super) uri: String,
@@ -51,9 +52,10 @@ pub(crate) fn went(went: Went) {
     let _ = WATCH.try_with(|watch| watch.observer.went_through(&watch.uri, went));
 }
 
+#[cfg(feature = "datafusion")]
 impl Stop {
     /// Whether somebody asked for the run's end.
     pub(crate) fn is_asked(&self) -> bool {
-        self.reason() == Some(Why::Asked)
+        self.reason() == Some(super::stop::Why::Asked)
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Carrier<'a> {
         let release = "delta-migrate compat check";
         let built =
             Migrator::builder(self.namespace.clone()).kind(kind.clone().cut_at(known)).release(release);
-        Ok(built.build()?.as_a_test())
+        Ok(built.build()?.for_a_test())
     }
 
     /// Everything that one table must stand.

@@ -93,7 +93,7 @@ impl Documents<'_> {
         if folder.exists() {
             files::copy(&folder, &table.folder)?;
         }
-        let migrator = Migrator::builder(self.namespace.clone()).kind(kind.clone()).build()?.as_a_test();
+        let migrator = Migrator::builder(self.namespace.clone()).kind(kind.clone()).build()?.for_a_test();
         let done = migrator.apply_saved(saved, &table.location()?).await;
         let commits = u32::try_from(saved.commits()).unwrap_or_default().max(1);
         let carried = |report: &TableReport| report.commits == commits && report.to == Some(saved.to);

@@ -107,7 +107,7 @@ impl Maker<'_> {
         moments: &Arc<Fixed>,
     ) -> Result<Migrator, Error> {
         let builder = self.builder().kind(kind.clone().cut_at(known)).moments(moments.clone());
-        Ok(builder.build()?.as_a_corpus_s(false))
+        Ok(builder.build()?.for_a_corpus(false))
     }
 
     pub(super) fn table(&self, kind: &Kind, name: &str) -> Table {
@@ -261,7 +261,7 @@ impl Lives<'_> {
         stages.extend((n - 1 > first).then_some(n - 1));
         let mut life = self.grown(&format!("interrupted_{n}"), &stages).await?;
         let next = life.next()?;
-        let migrator = self.maker.migrator(self.kind, known, &life.moments)?.as_a_corpus_s(true);
+        let migrator = self.maker.migrator(self.kind, known, &life.moments)?.for_a_corpus(true);
         let location = life.table.location()?;
         let done = migrator.migrate(self.kind.name(), &location, Target::Newest, IfMissing::Refuse).await;
         match done {

@@ -162,7 +162,7 @@ impl<'a> Said<'a> {
         let mut lines = String::new();
         for (kind, table) in self.of(kinds).filter(|(_, t)| t.folder.exists()) {
             let migrator =
-                Migrator::builder(self.maker.namespace.clone()).kind(kind.clone()).build()?.as_a_test();
+                Migrator::builder(self.maker.namespace.clone()).kind(kind.clone()).build()?.for_a_test();
             let history = migrator.history(&table.location()?).await?;
             lines += &line(&WithCommand { command: "history", history });
         }

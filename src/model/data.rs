@@ -14,6 +14,7 @@ pub(crate) struct Actions {
 #[derive(Debug)]
 pub(crate) enum Next {
     /// This part of a commit.
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code))]
     Commit(Actions),
     /// The table was written to otherwise: it is to be read anew.
     #[cfg(feature = "datafusion")]

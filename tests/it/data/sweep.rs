@@ -21,7 +21,8 @@ where = "dm_new IS NULL"
 
 fn say(line: &str) {
     // Not captured, unlike the macros.
-    writeln!(std::io::stderr(), "{line}").unwrap();
+    let mut out = std::io::stderr();
+    writeln!(out, "{line}").unwrap();
 }
 
 /// Rows as the kernel reads them, each value as Arrow shows it.

@@ -93,6 +93,7 @@ pub(crate) async fn scan(table: DeltaTable) -> Vec<Value> {
 }
 
 /// The same, each batch as somebody wants it.
+#[cfg(feature = "datafusion")]
 pub(crate) async fn scan_as<T: Send + 'static>(
     table: DeltaTable,
     of: impl Fn(&RecordBatch) -> Vec<T> + Send + 'static,

@@ -237,7 +237,7 @@ fn inline(rows: &[u16]) -> String {
     for row in rows {
         bytes.extend(row.to_le_bytes());
     }
-    while bytes.len() % 4 != 0 {
+    while !bytes.len().is_multiple_of(4) {
         bytes.push(0);
     }
     const LETTERS: &[u8] =
