@@ -46,6 +46,7 @@ impl Counts {
 /// How data steps are done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
+    #[cfg_attr(not(feature = "datafusion"), allow(dead_code))]
     pub(crate) values: Values,
     /// How many bytes of files are rewritten in one commit: what a crash can cost.
     pub(crate) most_in_a_commit: u64,
