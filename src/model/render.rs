@@ -8,7 +8,7 @@ pub(crate) use diff::diff;
 
 use super::evolve::Change;
 use super::kind::Shape;
-use super::plan::{Content, Mode, Plan};
+use super::plan::{Content, Mode, Plan, Rewrite};
 use super::report::{BatchReport, Outcome, TableReport, tells_of_a_fault};
 use super::text;
 
@@ -59,6 +59,15 @@ pub(crate) fn cost(mode: Mode) -> &'static str {
     }
 }
 
+/// What data steps will read and rewrite, at most.
+fn moved(rewrite: Rewrite) -> String {
+    let Rewrite { files, rows, bytes } = rewrite;
+    let files = text::count(usize::try_from(files).unwrap_or(usize::MAX), "file");
+    let rows =
+        rows.map(|rows| format!(", {}", text::count(usize::try_from(rows).unwrap_or(usize::MAX), "row")));
+    format!(" (at most {files}{}, {} MB)", rows.unwrap_or_default(), bytes.div_ceil(1_000_000))
+}
+
 /// One plan: what the table is, what changes, what that means.
 pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
     let Palette { bold, dim, good, pending, reset, .. } = palette;
@@ -68,7 +77,8 @@ pub(crate) fn plan(uri: &str, plan: &Plan, palette: Palette) -> String {
         (mode, true) => format!("version {}, {}", plan.to, cost(mode)),
         (mode, false) => format!("version {} → {}, {}", plan.from, plan.to, cost(mode)),
     };
-    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {what}", plan.kind);
+    let moved = plan.rewrite.map(moved).unwrap_or_default();
+    let _ = writeln!(out, "{bold}{uri}{reset} ({}): {what}{moved}", plan.kind);
     for commit in &plan.commits {
         for migration in &commit.migrations {
             let _ = writeln!(out, "  {:>3}  {}", migration.version, migration.description);
