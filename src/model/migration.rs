@@ -281,6 +281,34 @@ impl MigrationBuilder {
         self
     }
 
+    /// Sets a top-level column to an SQL expression in the rows for which `predicate` is true, and no
+    /// longer is once they are set. Called again, it adds a column; the last predicate counts.
+    ///
+    /// A data step: see [`StartupPolicy::ApplyAll`](crate::StartupPolicy::ApplyAll).
+    pub fn update(
+        mut self,
+        column: impl Into<String>,
+        expression: impl Into<String>,
+        predicate: impl Into<String>,
+    ) -> Self {
+        self.update_set.push((column.into(), expression.into()));
+        self.update_where = Some(predicate.into());
+        self
+    }
+
+    /// Gives a column another type and rewrites the table's files; asks for
+    /// [`MigrationBuilder::destructive`]. Refused where a value does not cast. A data step.
+    pub fn retype_column(mut self, path: impl Into<String>, type_text: impl Into<String>) -> Self {
+        self.retype_columns.push((path.into(), type_text.into()));
+        self
+    }
+
+    /// Adds a constraint, an SQL condition that is true of every row; refused where it is not. A data step.
+    pub fn add_constraint(mut self, name: impl Into<String>, condition: impl Into<String>) -> Self {
+        self.add_constraints.push((name.into(), condition.into()));
+        self
+    }
+
     /// Sets a table property; never one of the own namespace, never one that enables a feature.
     pub fn set_property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.set_properties.push((key.into(), value.into()));

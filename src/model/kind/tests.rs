@@ -87,3 +87,22 @@ fn a_misspelled_feature_is_a_mistake_of_the_kind() {
     let known = base().migration(Migration::builder("1").enable_feature("rowTracking")).build();
     assert!(known.is_ok(), "what no step can enable is refused by the plan");
 }
+
+#[test]
+fn data_steps_built_in_rust_are_those_of_a_file() {
+    let built = Kind::builder("facts").column("a", "string").column("n", "int").migration(
+        Migration::builder("data")
+            .destructive()
+            .enable_feature("checkConstraints")
+            .update("a", "'x'", "a IS NULL")
+            .retype_column("n", "string")
+            .add_constraint("there", "a IS NOT NULL"),
+    );
+    let read = Kind::from_toml(
+        "kind = \"facts\"\n[columns]\na = \"string\"\nn = \"int\"\n[[migrations]]\ndescription = \"data\"\n\
+         destructive = true\nenable_features = [\"checkConstraints\"]\nretype_columns = { n = \"string\" }\n\
+         add_constraints = { there = \"a IS NOT NULL\" }\n[migrations.update]\nset = { a = \"'x'\" }\n\
+         where = \"a IS NULL\"\n",
+    );
+    assert_eq!(built.build().unwrap().migrations(), read.unwrap().migrations());
+}
