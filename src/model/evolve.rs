@@ -8,6 +8,8 @@ mod properties;
 mod references;
 mod widen;
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -87,7 +89,7 @@ pub enum Change {
     /// Rows are filled in: files are rewritten.
     Update {
         /// The columns and the SQL expressions that they get.
-        set: IndexMap<String, String>,
+        set: BTreeMap<String, String>,
         /// The rows: those for which this is true.
         #[serde(rename = "where")]
         predicate: String,

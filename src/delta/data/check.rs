@@ -10,11 +10,10 @@ use deltalake::datafusion::common::Column;
 use deltalake::datafusion::functions_aggregate::expr_fn::count;
 use deltalake::datafusion::logical_expr::{Expr, lit, try_cast, when};
 use deltalake::datafusion::prelude::{DataFrame, SessionContext};
-use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::active::{ActiveFile, percent_decoded};
-use super::portion::{cast_column, filled, null_column, rows, unqualified, wrong};
+use super::portion::{Set, cast_column, filled, null_column, rows, unqualified, wrong};
 use super::stage::stage;
 use super::{failed, sql};
 use crate::delta::location::Location;
@@ -148,7 +147,7 @@ async fn look_at(
 }
 
 /// Whether the table has constraints, or requires a column that is set.
-fn asks_of(state: &TableState, set: &IndexMap<String, String>) -> bool {
+fn asks_of(state: &TableState, set: &Set) -> bool {
     state.metadata.configuration.keys().any(|key| key.starts_with(CONSTRAINT))
         || state.columns.iter().any(|c| !c.nullable && set.contains_key(&c.name))
 }
@@ -321,7 +320,7 @@ async fn keeps(
     after: &DataFrame,
     location: &Location,
     state: &TableState,
-    set: &IndexMap<String, String>,
+    set: &Set,
     values: Values,
 ) -> Result<(), Error> {
     const WHEN: &str = " once they are set";

@@ -51,7 +51,10 @@ pub(super) async fn run(
     let mut retyped = Vec::new();
     for step in &data.steps {
         match step {
-            Step::Update { set, predicate } => update = Some((set, predicate)),
+            Step::Update { set, predicate } => {
+                let set: Set = set.iter().map(|(column, sql)| (column.clone(), sql.clone())).collect();
+                update = Some((set, predicate));
+            }
             // One that comes with the same commit is in no file yet, and one may have its type already.
             Step::RetypeColumns(columns) => retyped.extend(
                 columns
@@ -65,6 +68,7 @@ pub(super) async fn run(
             _ => {}
         }
     }
+    let update = update.as_ref().map(|(set, predicate)| (set, *predicate));
     match (update, retyped.is_empty()) {
         (None, true) => Ok(Portion::default()),
         (Some((set, predicate)), true) => {
@@ -97,7 +101,8 @@ pub(super) async fn run(
     }
 }
 
-type Set = indexmap::IndexMap<String, String>;
+/// Columns and the expressions that they get.
+pub(super) type Set = std::collections::BTreeMap<String, String>;
 
 /// Rows of some files are filled in; files without such rows stay.
 async fn update(

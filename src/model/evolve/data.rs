@@ -21,7 +21,8 @@ impl Evolution {
         for name in set.keys() {
             self.check_given(name)?;
         }
-        Ok(Change::Update { set: set.clone(), predicate: predicate.to_owned() })
+        let set = set.iter().map(|(column, sql)| (column.clone(), sql.clone())).collect();
+        Ok(Change::Update { set, predicate: predicate.to_owned() })
     }
 
     pub(super) fn retype(

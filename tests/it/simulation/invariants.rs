@@ -27,6 +27,15 @@ pub(super) fn sent(world: &mut World, run: usize, path: &str, bytes: &Bytes) {
     }
 }
 
+/// Whether a request that nobody waits for any more makes a table anew that stood there and was dropped
+/// since its run began. No client can take such a request back, and what the run said was true.
+fn is_reborn(world: &World, at: usize) -> bool {
+    let run = &world.runs[at];
+    let since = world.timeline.get(run.from..).unwrap_or_default();
+    let stood = since.iter().position(Option::is_some);
+    run.ended.is_some() && stood.is_some_and(|first| since[first..].iter().any(Option::is_none))
+}
+
 /// An entry of a migrator stands where none stood.
 pub(super) fn landed(
     world: &mut World,
@@ -44,6 +53,7 @@ pub(super) fn landed(
     let id = actions.iter().find_map(|a| a["metaData"]["id"].as_str()).unwrap_or_default();
     let same = before.as_ref().is_none_or(|b| b.id() == id);
     let landing = match (&before, next) {
+        (None, Some(_)) if is_reborn(world, at) => Landing::Dropped,
         (None, Some(_)) => Landing::Effective,
         (Some(_), Some(_)) if same => Landing::Effective,
         (Some(before), None) if version <= before.version => Landing::Stale,
