@@ -26,7 +26,7 @@ use crate::model::state::TableState;
 use crate::model::version::SchemaVersion;
 
 /// With change data feed deltalake holds all that it changes in memory.
-const MOST_WITH_CHANGE_DATA: u64 = 32 << 20;
+const MOST_WITH_CHANGE_DATA: u64 = 8 << 20;
 
 /// The work on one table's files, over all the commits that it takes.
 #[derive(Debug)]
