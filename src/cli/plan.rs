@@ -36,12 +36,18 @@ pub(crate) async fn run(
         if plans.iter().all(SavedPlan::is_noop) {
             output.note("→ nothing is pending in these tables");
         } else {
-            output.note(&format!("→ carry it out with `delta-migrate apply --plan {}`", file.display()));
+            let file = file.display();
+            output.note(&format!("→ carry it out with `delta-migrate apply{} --plan {file}`", leave(&plans)));
         }
     } else if exit == Exit::Fine && plans.iter().any(|p| !p.is_noop()) && !output.is_json() {
-        output.note("→ `delta-migrate apply` does it");
+        output.note(&format!("→ `delta-migrate apply{}` does it", leave(&plans)));
     }
     Ok(exit)
+}
+
+/// What `apply` must be told to carry the plans out.
+fn leave(plans: &[SavedPlan]) -> &'static str {
+    if plans.iter().any(SavedPlan::moves_data) { " --allow-rewrite" } else { "" }
 }
 
 pub(crate) fn target(version: Option<u32>) -> Target {

@@ -290,7 +290,7 @@ fn group<'a>(todo: &mut Vec<&'a ActiveFile>, most: u64) -> Vec<&'a ActiveFile> {
 pub(crate) async fn estimate(location: &Location, plan: &Plan) -> Result<Rewrite, Error> {
     let Some(version) = plan.log_version() else { return Ok(Rewrite::default()) };
     let files = Active::new(location).files_at(version).await?;
-    Ok(check::estimate(plan, &files))
+    Ok(check::estimate(&files))
 }
 
 fn interrupted(left: usize) -> Error {

@@ -129,14 +129,11 @@ impl Intent {
 /// The refusal of work on files that nobody has allowed; nothing of the plan is done.
 fn rewrite_required(made: &Plan) -> Refusal {
     let first = made.commits.iter().find_map(|c| c.data.as_ref());
-    let (version, what) = first.map_or_else(
-        || (made.to(), String::new()),
+    let (version, what, steps) = first.map_or_else(
+        || (made.to(), String::new(), String::new()),
         |data| {
             let steps: Vec<&str> = data.steps.iter().map(crate::model::migration::Step::name).collect();
-            (
-                data.version,
-                format!(" (`{}`): {} reads or rewrites files", data.description, text::list(&steps)),
-            )
+            (data.version, format!(" (`{}`)", data.description), text::list(&steps))
         },
     );
     let before = version.get().saturating_sub(1);
@@ -146,7 +143,7 @@ fn rewrite_required(made: &Plan) -> Refusal {
     };
     Refusal::new(
         ErrorCode::RewriteRequired,
-        format!("migration {version}{what}, and nobody allowed that"),
+        format!("migration {version}{what} reads or rewrites files ({steps}), and nobody allowed that"),
         format!(
             "run `delta-migrate apply --allow-rewrite` once, as a job of its own{stop}; nothing was written"
         ),
@@ -303,6 +300,8 @@ async fn carry(
     let mut waits = budget.pauses();
     let mut races = Races::default();
     let mut work: Option<Work> = None;
+    // The metadata that the rows were looked at for.
+    let mut looked_at: Option<String> = None;
     let mut rereads = 0;
     let mut found = match read {
         Some(read) => Some(read),
@@ -334,11 +333,17 @@ async fn carry(
         let Some(planned) = made.commits.first() else {
             return Ok(Done { report: landed.report.take().unwrap_or(report) });
         };
-        if made.moves_data() && work.is_none() {
-            // Everything that the rows can refuse, before the first byte is written.
+        if made.moves_data() {
             let Some(state) = state else { return Err(missing().at(Stage::Plan)) };
-            work = Some(Work::begin(location, &made, state, migrator.data).await?);
-            budget = Budget::start(migrator.budget, migrator.moments.clone());
+            // Everything that the rows can refuse, before the first byte is written; once more where somebody
+            // changed what is asked of them meanwhile.
+            let fingerprint = Some(state.fingerprint());
+            if work.is_none() || (landed.versions.is_empty() && looked_at != fingerprint) {
+                let began = migrator.moments.elapsed();
+                work = Some(Work::begin(location, &made, state, migrator.data).await?);
+                budget.leave_out(migrator.moments.elapsed().saturating_sub(began));
+                looked_at = fingerprint;
+            }
         }
         let data = match (&planned.data, work.as_mut(), state) {
             (Some(data), Some(work), Some(state)) => {
@@ -351,6 +356,8 @@ async fn carry(
                     #[cfg(feature = "datafusion")]
                     Next::Again => {
                         found = migrator.read_for(location, evidence).await?;
+                        // What a function of the author's own changed is no reason to run it again.
+                        looked_at = found.as_ref().map(|f| f.state.fingerprint());
                         continue;
                     }
                 }

@@ -342,7 +342,13 @@ fn line(
                 Some(v) => format!(" {dim}(log version {v}){reset}"),
                 None => String::new(),
             };
-            let mut out = format!("{head}  {versions}{floor}{cost}{commit}");
+            let moved = match table.rewrite.filter(|r| table.commits > 0 && r.files > 0) {
+                Some(Rewrite { files, .. }) => {
+                    format!(", rewrote {}", text::count(usize::try_from(files).unwrap_or(usize::MAX), "file"))
+                }
+                None => String::new(),
+            };
+            let mut out = format!("{head}  {versions}{floor}{cost}{moved}{commit}");
             for warning in table.warnings.iter().filter(|w| tells_of_a_fault(w)) {
                 let _ = write!(out, "\n{gap}! {}", text::clean(warning));
             }

@@ -133,6 +133,12 @@ impl SavedPlan {
         self.commits.as_array().map_or(0, Vec::len)
     }
 
+    /// Whether files are read or rewritten.
+    #[cfg(feature = "cli")]
+    pub(crate) fn moves_data(&self) -> bool {
+        self.mode == Mode::Rewrite
+    }
+
     /// A chain that ends before the plan's version is compared as far as it goes, and found stale.
     pub(crate) fn target(&self, newest: SchemaVersion) -> Target {
         Target::Version(self.to.min(newest))

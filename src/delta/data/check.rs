@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deltalake::arrow::array::AsArray as _;
-use deltalake::arrow::datatypes::Int64Type;
+use deltalake::arrow::datatypes::{DataType as ArrowType, Int64Type};
 use deltalake::arrow::util::display::array_value_to_string;
 use deltalake::datafusion::common::Column;
 use deltalake::datafusion::functions_aggregate::expr_fn::count;
@@ -146,9 +146,10 @@ async fn look_at(
     look(location, state, schema, files, changes, (Depth::Matches, values)).await
 }
 
-/// Whether the table has constraints, or requires a column that is set.
+/// Whether the table has constraints, invariants or generated columns, or requires a column that is set.
 fn asks_of(state: &TableState, set: &Set) -> bool {
     state.metadata.configuration.keys().any(|key| key.starts_with(CONSTRAINT))
+        || !of_fields(&state.metadata.schema_text).is_empty()
         || state.columns.iter().any(|c| !c.nullable && set.contains_key(&c.name))
 }
 
@@ -230,20 +231,21 @@ async fn look(
                 all = filled(&session, all, set, predicate)?;
             }
             Change::RetypeColumn { path, type_text, .. } => {
-                all = retyped(&session, all, location, path, type_text, values).await?;
+                all = retyped(all, location, path, type_text, values).await?;
             }
             Change::AddConstraint { name, expression } => {
                 holds(&session, all.clone(), location, (name, expression, ""), values).await?;
             }
-            Change::AddColumn { path, type_text, .. } => {
+            Change::AddColumn { path, .. }
+            | Change::RenameColumn { path, .. }
+            | Change::WidenType { path, .. }
+            | Change::DropColumn { path, .. } => {
                 let path: ColumnPath = path.parse().map_err(|_| wrong(path, "it is no path"))?;
+                // What lies inside a column is looked at when its turn comes.
                 if !path.parent().is_empty() {
                     return Ok(looked);
                 }
-                let target = parse_type(type_text).map_err(|e| wrong(path.name(), &e.found))?;
-                let schema = sql::schema_of(&[Field::nullable(path.name(), target)])
-                    .map_err(|e| wrong(path.name(), &e))?;
-                all = null_column(all, path.name(), schema.field(0).data_type())?;
+                all = evolved(all, path.name(), change)?;
             }
             // Metadata that no row and no expression sees.
             Change::LeaveColumn { .. }
@@ -255,11 +257,8 @@ async fn look(
             | Change::EnableFeature { .. }
             | Change::DropConstraint { .. }
             | Change::SetDefault { .. } => {}
-            // What is not given to the rows in memory is looked at when its turn comes.
-            Change::RenameColumn { .. }
-            | Change::WidenType { .. }
-            | Change::DropColumn { .. }
-            | Change::Run { .. } => return Ok(looked),
+            // Nobody can tell what it does.
+            Change::Run { .. } => return Ok(looked),
         }
     }
     Ok(Looked { all: true, ..looked })
@@ -271,9 +270,36 @@ fn only(session: &SessionContext, rows: DataFrame, predicate: &str) -> Result<Da
     rows.filter(condition).map_err(|e| failed("the condition can't be used", e))
 }
 
+/// The rows as a change of one top-level column leaves them.
+fn evolved(rows: DataFrame, name: &str, change: &Change) -> Result<DataFrame, Error> {
+    match change {
+        Change::AddColumn { type_text, .. } => null_column(rows, name, &arrow_type(name, type_text)?),
+        Change::WidenType { type_text, .. } => cast_column(rows, name, &arrow_type(name, type_text)?),
+        Change::RenameColumn { to, .. } => {
+            kept(rows, |column| Some(if column == name { to.clone() } else { column.to_owned() }))
+        }
+        Change::DropColumn { .. } => kept(rows, |column| (column != name).then(|| column.to_owned())),
+        _ => Ok(rows),
+    }
+}
+
+/// The columns for which there is a name, under that name.
+fn kept(rows: DataFrame, called: impl Fn(&str) -> Option<String>) -> Result<DataFrame, Error> {
+    let schema = unqualified(&rows)?;
+    let names = schema.fields().iter().map(|field| field.name());
+    let select =
+        names.filter_map(|old| Some(Expr::Column(Column::from_name(old.clone())).alias(called(old)?)));
+    rows.select(select.collect::<Vec<_>>()).map_err(|e| failed("columns can't be renamed or dropped", e))
+}
+
+fn arrow_type(name: &str, type_text: &str) -> Result<ArrowType, Error> {
+    let target = parse_type(type_text).map_err(|e| wrong(name, &e.found))?;
+    let schema = sql::schema_of(&[Field::nullable(name, target)]).map_err(|e| wrong(name, &e))?;
+    Ok(schema.field(0).data_type().clone())
+}
+
 /// A column with its new type, if every value has one there.
 async fn retyped(
-    session: &SessionContext,
     rows: DataFrame,
     location: &Location,
     path: &str,
@@ -287,9 +313,7 @@ async fn retyped(
             "only columns at the top level can be retyped; retype the whole column, or add a new one and fill it",
         ));
     };
-    let target = parse_type(type_text).map_err(|e| wrong(top, &e.found))?;
-    let schema = sql::schema_of(&[Field::nullable(top.as_str(), target)]).map_err(|e| wrong(top, &e))?;
-    let target = schema.field(0).data_type().clone();
+    let target = arrow_type(top, type_text)?;
     let column = Expr::Column(Column::from_name(top.clone()));
     let lost = column.clone().is_not_null().and(try_cast(column.clone(), target.clone()).is_null());
     let lost = rows.clone().filter(lost).map_err(|e| failed("the column can't be given its new type", e))?;
@@ -310,7 +334,6 @@ async fn retyped(
              nothing was written for this step",
         ));
     }
-    let _ = session;
     cast_column(rows, top, &target)
 }
 
@@ -506,8 +529,7 @@ async fn shown(rows: DataFrame, columns: &[String], values: Values) -> Result<St
 }
 
 /// Files, rows and bytes that the data steps may read.
-pub(super) fn estimate(plan: &Plan, files: &[ActiveFile]) -> Rewrite {
-    let _ = plan;
+pub(super) fn estimate(files: &[ActiveFile]) -> Rewrite {
     let rows = files.iter().map(|f| f.rows).sum::<Option<u64>>();
     Rewrite { files: files.len() as u64, rows, bytes: files.iter().map(|f| f.bytes).sum() }
 }

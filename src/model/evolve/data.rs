@@ -36,6 +36,13 @@ impl Evolution {
             return Ok(None);
         }
         self.check_rewritable("retype_columns")?;
+        if !path.parent().is_empty() {
+            return Err(Refusal::new(
+                ErrorCode::UnsupportedStep,
+                format!("`{path}` lies inside a column, and only whole columns are retyped"),
+                "retype the top-level column with all that is in it, or add a new column and fill it with `update`",
+            ));
+        }
         let partition = self.partition_columns.iter().any(|p| ColumnPath::of([p.as_str()]) == *path);
         if partition {
             return Err(Refusal::new(

@@ -180,6 +180,18 @@ async fn a_rivals_change_of_the_metadata_is_respected() {
     assert_eq!(ours(&table).len(), 1);
     assert!(rows(&table).await.iter().all(|r| r["tenant"].is_null()));
 
+    // The same before the first commit of ours: then there is none.
+    let table = Arc::new(table_of(base().versions(1, 3), 2).await);
+    let error = against(&table, FILL, 1 << 30, |n, table| {
+        if n == 0 {
+            table.set_property("delta.constraints.theirs", "code is null or code = 'x'");
+        }
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DataStep, "{error:?}");
+    assert!(error.committed().is_empty() && ours(&table).is_empty(), "{error:?}");
+
     // No rewriting any more.
     let table = Arc::new(table_of(base(), 2).await);
     let error = against(&table, FILL, 1 << 30, |n, table| {

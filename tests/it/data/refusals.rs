@@ -39,10 +39,9 @@ async fn a_condition_that_would_still_be_true_is_found_before_anything_is_writte
     untouched(&table, &update("tenant = \"'x'\"", "true")).await;
 }
 
-/// More files than are foreseen: without statistics each counts for many rows.
-#[tokio::test]
-async fn a_condition_that_is_still_true_in_a_far_file_ends_the_step_before_that_file_s_commit() {
-    let table = base().table();
+/// More files than are foreseen: without statistics each counts for many rows. Row `id` is in file `id`.
+async fn six_files_without_statistics(log: Log) -> Table {
+    let table = log.table();
     for id in 0..6 {
         append(&table, &[json!({ "id": id, "code": "c" })]).await;
         let version = table.newest();
@@ -53,6 +52,91 @@ async fn a_condition_that_is_still_true_in_a_far_file_ends_the_step_before_that_
         std::fs::remove_file(table.log_file(version)).unwrap();
         table.commit_raw(&actions);
     }
+    table
+}
+
+/// What the table itself asks of rows is asked of all of them beforehand, however many there are.
+#[tokio::test]
+async fn what_a_column_asks_of_rows_is_found_in_a_far_file_before_anything_is_written() {
+    let mut id = column("id", "long");
+    id["metadata"] = json!({ "delta.invariants": r#"{"expression":{"expression":"id < 100"}}"# });
+    let table = six_files_without_statistics(Log::new(vec![id, column("code", "string")])).await;
+    for far in 0..6 {
+        let set = format!("id = \"CASE WHEN id = {far} THEN 200 ELSE id + 10 END\"");
+        let error = untouched(&table, &update(&set, "id < 10")).await;
+        assert!(error.message().contains("1 row"), "{error:?}");
+    }
+}
+
+/// A constraint after a renaming and a drop, which take commits of their own.
+#[tokio::test]
+async fn a_constraint_behind_a_renaming_is_looked_at_before_the_first_commit() {
+    let mapped = |name: &str, of: &str, id: u32| {
+        let mut field = column(name, of);
+        field["metadata"] = json!({ "delta.columnMapping.id": id, "delta.columnMapping.physicalName": name });
+        field
+    };
+    let log =
+        Log::new(vec![mapped("id", "long", 1), mapped("code", "string", 2), mapped("old", "string", 3)])
+            .features(&["columnMapping"], &["columnMapping", "checkConstraints"])
+            .property("delta.columnMapping.mode", "name")
+            .property("delta.columnMapping.maxColumnId", "3");
+    let table = log.table();
+    append(
+        &table,
+        &[json!({ "id": 1, "code": "a", "old": "x" }), json!({ "id": 2, "code": null, "old": "x" })],
+    )
+    .await;
+    let kind = |constraint: &str| {
+        format!(
+            r#"
+kind = "facts"
+[columns]
+id = "long"
+code = "string"
+old = "string"
+[[migrations]]
+description = "nobody"
+update = {{ set = {{ code = "'nobody'" }}, where = "code IS NULL" }}
+[[migrations]]
+description = "names"
+destructive = true
+rename_columns = {{ code = "who" }}
+drop_columns = ["old"]
+[[migrations]]
+description = "rule"
+add_constraints = {{ rule = "{constraint}" }}
+"#
+        )
+    };
+    let error = untouched(&table, &kind("who <> 'nobody'")).await;
+    assert!(error.message().contains("`rule`") && error.message().contains("1 row"), "{error:?}");
+    untouched(&table, &kind("old = 'x'")).await;
+    migrate(&table, &kind("who IS NOT NULL")).await.unwrap();
+    assert_eq!(rows(&table).await, [json!({ "id": 1, "who": "a" }), json!({ "id": 2, "who": "nobody" })]);
+}
+
+#[tokio::test]
+async fn what_lies_inside_a_column_is_not_retyped_and_the_plan_says_so() {
+    let fields = vec![
+        column("id", "long"),
+        json!({
+            "name": "p", "nullable": true, "metadata": {},
+            "type": { "type": "struct", "fields": [column("n", "integer")] },
+        }),
+    ];
+    let table = Log::new(fields).table();
+    let kind = "kind = \"facts\"\n[[migrations]]\ndescription = \"one\"\nadd_columns = { p = \"struct<n: int>\" }\n\
+                [[migrations]]\ndescription = \"two\"\ndestructive = true\nretype_columns = { \"p.n\" = \"string\" }\n";
+    let plan = rewriter(kind, 1).plan("facts", &table.location(), Target::Newest).await.unwrap_err();
+    assert_eq!(plan.code(), ErrorCode::UnsupportedStep, "{plan:?}");
+    assert!(plan.message().contains("`p.n`"), "{plan}");
+    assert_eq!(untouched(&table, kind).await.code(), ErrorCode::UnsupportedStep);
+}
+
+#[tokio::test]
+async fn a_condition_that_is_still_true_in_a_far_file_ends_the_step_before_that_file_s_commit() {
+    let table = six_files_without_statistics(base()).await;
     let good = update("tenant = 'upper(code)'", "tenant IS NULL");
     let filled = migrate_at(&copy_of(&table).location(), &good, ONE_FILE).await.unwrap();
     assert_eq!(filled.commits, 7, "columns, six files, of which the last shares the stamp's");
