@@ -35,7 +35,7 @@ impl Open {
         self.how == How::Adopted || self.to > self.from || changes || floor.changes || self.data.is_some()
     }
 
-    /// Whether the rows can be looked at as they will be after its changes, before it lands.
+    /// Whether a data step can join it: the files still say what its changes speak of.
     fn is_foreseen(&self) -> bool {
         self.changes().all(is_foreseen)
     }
@@ -78,7 +78,8 @@ impl Open {
     }
 }
 
-/// Changes that rows can be given in memory, or that no row shows.
+/// Changes after which a data step of the same commit finds the columns that it speaks of in the files as
+/// they are, or as columns of nulls.
 fn is_foreseen(change: &Change) -> bool {
     match change {
         Change::AddColumn { path, .. } => path.parse::<ColumnPath>().is_ok_and(|p| p.parent().is_empty()),

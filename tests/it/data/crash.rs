@@ -56,6 +56,37 @@ fn says_what_landed(table: &Table, first: u64, error: &Error) {
     assert!(landed.is_empty() || !hint.contains("nothing was written;"), "{hint}");
 }
 
+/// The command itself, killed later and later until it comes to its end.
+#[tokio::test]
+async fn the_command_killed_at_any_time_goes_on_with_the_next_run() {
+    let base = table_of(base(), 6).await;
+    let kind = base.beside("facts.toml");
+    std::fs::write(&kind, FILL).unwrap();
+    let command = |table: &Table| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_delta-migrate"));
+        command.args(["apply", "--allow-rewrite", "--namespace", "app", "--kind-file"]).arg(&kind);
+        command.arg(table.path()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command
+    };
+    let (mut killed, mut ended) = (0, false);
+    for pause in (0..).map(|n| Duration::from_millis(15 * n)) {
+        let table = copy_of(&base);
+        let mut child = command(&table).spawn().unwrap();
+        tokio::time::sleep(pause).await;
+        // Nothing is asked of the process: SIGKILL.
+        child.kill().unwrap();
+        ended = child.wait().unwrap().success();
+        killed += u32::from(!ended);
+        sound(&table);
+        assert!(command(&table).status().unwrap().success(), "after {pause:?}");
+        is_filled(&table, 0..12).await;
+        if ended {
+            break;
+        }
+    }
+    assert!(ended && killed > 0, "{killed}");
+}
+
 /// Carries the chain out with every fault at every write, runs it again, and looks at the rows.
 async fn every_point(base: &Table, kind: &str, stamp: &str, wanted: &[Value], fault: fn(usize) -> Fault) {
     let first = base.newest();
