@@ -23,7 +23,7 @@ use crate::delta::disk;
 use crate::delta::history::{HistoryReport, read_history};
 use crate::delta::location::Location;
 use crate::delta::read::fault::is_busy;
-use crate::delta::read::{self, Found, LogRead};
+use crate::delta::read::{self, Found, LogRead, Settled};
 use crate::error::{Error, ErrorCode, Stage};
 use crate::model::data::Settings;
 #[cfg(feature = "cli")]
@@ -266,14 +266,20 @@ impl Migrator {
         evidence: Option<&str>,
         location: &Location,
         read: Option<LogRead>,
-        make: impl Fn(Option<&TableState>) -> Result<Plan, Refusal>,
+        make: impl Fn(Option<&TableState>) -> Result<Plan, Refusal> + Send + Sync,
     ) -> Result<Plan, Error> {
+        let settled = |state: &TableState| make(Some(state)).is_ok_and(|made| made.is_empty());
         let mut found = match read {
             Some(read) => Some(read),
-            None => self.read_for(location, evidence).await?,
+            None => self.read_unless_settled(location, evidence, &settled).await?,
         };
         for _ in 0..MOST_REREADS {
-            let made = match make(found.as_ref().map(|f| &f.state)) {
+            let made = make(found.as_ref().map(|f| &f.state));
+            if run::needs_the_log(found.as_ref(), made.as_ref()) {
+                found = self.read_for(location, evidence).await?;
+                continue;
+            }
+            let made = match made {
                 Ok(made) => made,
                 Err(refusal) => {
                     let vanished = run::vanished(self, location, &refusal, found.as_ref()).await;
@@ -357,18 +363,43 @@ impl Migrator {
     /// Reads a table whose kind is not known yet. Of a table with a version stamp this is all that
     /// its kind's migrator reads; of any other the evidence of a stamp is not looked for.
     pub(crate) async fn read_of_any_kind(&self, location: &Location) -> Result<Option<LogRead>, Error> {
-        self.read_for(location, None).await
+        let stamp = self.namespace.property(keys::KIND);
+        let settled = |state: &TableState| {
+            let kind = state.metadata.configuration.get(&stamp).and_then(|name| self.kinds.get(name));
+            let made = kind.map(|kind| plan(&self.namespace, kind, Some(state), Target::Newest));
+            made.is_some_and(|made| made.is_ok_and(|made| made.is_empty()))
+        };
+        self.read_unless_settled(location, None, &settled).await
     }
 
     /// Lazily: protocol, metadata, and the evidence where there is no stamp.
     async fn read_for(&self, location: &Location, evidence: Option<&str>) -> Result<Option<LogRead>, Error> {
+        self.read_log(location, evidence, None).await
+    }
+
+    /// As [`Migrator::read_for`]; of a table that a checksum file calls `settled`, that alone.
+    async fn read_unless_settled(
+        &self,
+        location: &Location,
+        evidence: Option<&str>,
+        settled: Settled<'_>,
+    ) -> Result<Option<LogRead>, Error> {
+        self.read_log(location, evidence, Some(settled)).await
+    }
+
+    async fn read_log(
+        &self,
+        location: &Location,
+        evidence: Option<&str>,
+        settled: Option<Settled<'_>>,
+    ) -> Result<Option<LogRead>, Error> {
         location.check_is_folder()?;
         let stamp = self.namespace.property(keys::SCHEMA_VERSION);
         let stamped = move |c: &indexmap::IndexMap<String, String>| c.contains_key(&stamp);
         let store = location.store();
         let mut again = true;
         loop {
-            let found = self.patiently(|| read::read(store.as_ref(), evidence, &stamped)).await;
+            let found = self.patiently(|| read::read(store.as_ref(), evidence, &stamped, settled)).await;
             let newest = match found {
                 Ok(Found::Table(ref read)) => Some(read.state.log_version),
                 Ok(Found::Nothing) => None,

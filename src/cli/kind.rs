@@ -52,7 +52,7 @@ async fn read_table(global: &Global, uri: &str) -> Result<Read, Error> {
     location.check_is_folder()?;
     let store = location.store();
     // No evidence of a stamp is looked for.
-    let found = tokio::time::timeout(LONGEST_READ, read(store.as_ref(), None, &|_| true)).await;
+    let found = tokio::time::timeout(LONGEST_READ, read(store.as_ref(), None, &|_| true, None)).await;
     let found = found.unwrap_or_else(|_| {
         Err(Error::new(ErrorCode::Storage, Stage::Read, "the store did not answer in time")
             .with_hint("run it again"))

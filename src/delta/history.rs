@@ -77,7 +77,7 @@ pub struct LoggedMigration {
 /// Reads the record and every commit that the log still holds.
 pub(crate) async fn read_history(namespace: &Namespace, location: &Location) -> Result<HistoryReport, Error> {
     let store = location.store();
-    let found = read::read(store.as_ref(), None, &|_| true).await?;
+    let found = read::read(store.as_ref(), None, &|_| true, None).await?;
     let Found::Table(found) = found else {
         return Err(
             Error::new(ErrorCode::Missing, Stage::Read, "there is no table").with_hint("check the location")

@@ -4,12 +4,14 @@
 //! it (PROTOCOL.md, Change Metadata), also those that nobody here knows.
 //!
 //! One read costs a get of the hint, one listing, the commits after the newest checkpoint until
-//! protocol and metadata are found, and from the checkpoint the footer and a few column chunks.
+//! protocol and metadata are found, and from the checkpoint the footer and a few column chunks. Where
+//! nothing is to be done, the newest checksum file can stand for the checkpoint and most commits.
 
 mod checkpoint;
 pub(crate) mod fault;
 mod listing;
 mod scan;
+mod shortcut;
 #[cfg(test)]
 mod test_log;
 mod tip;
@@ -41,6 +43,9 @@ const FAR_IN_FLIGHT: usize = 32;
 /// Says whether a table's properties carry the stamp that makes evidence of one needless.
 pub(crate) type Stamped<'a> = &'a (dyn Fn(&IndexMap<String, String>) -> bool + Send + Sync);
 
+/// Says whether nothing is to be done with a table that stands so.
+pub(crate) type Settled<'a> = &'a (dyn Fn(&TableState) -> bool + Send + Sync);
+
 /// What one read of a log gives.
 #[derive(Debug, Clone)]
 pub(crate) struct LogRead {
@@ -50,6 +55,8 @@ pub(crate) struct LogRead {
     pub(crate) checkpoint: Option<LogVersion>,
     /// Whether the log had a checksum file for its newest version when it was listed.
     pub(crate) checksum: bool,
+    /// Whether protocol or metadata come from a checksum file: nothing may be written or refused by them.
+    pub(crate) is_shortcut: bool,
 }
 
 /// What stands at a location.
@@ -77,6 +84,8 @@ pub(crate) struct Since {
 /// The evidence of a stamp (the `txn` action of the application `evidence_id`) is looked up only if
 /// `stamped` denies the table's properties, for it can cost the rest of the log.
 ///
+/// With `settled`, a checksum file is believed where it says that nothing is to be done.
+///
 /// # Errors
 /// - [`ErrorCode::NotATable`]: there is no log, but something else.
 /// - [`ErrorCode::CorruptLog`]: a version is missing, or a file that is needed can't be read.
@@ -86,8 +95,9 @@ pub(crate) async fn read(
     store: &dyn ObjectStore,
     evidence_id: Option<&str>,
     stamped: Stamped<'_>,
+    settled: Option<Settled<'_>>,
 ) -> Result<Found, Error> {
-    let want = Want { evidence_id, stamped };
+    let want = Want { evidence_id, stamped, settled };
     let mut hint = listing::hint(store).await?;
     let (mut torn, mut restarts) = (false, 0);
     let mut unlike = Unlike::default();
@@ -128,8 +138,8 @@ pub(crate) async fn read_on(
     evidence_id: Option<&str>,
     stamped: Stamped<'_>,
 ) -> Result<(LogRead, Since), Error> {
-    let want = Want { evidence_id, stamped };
-    let LogRead { state, mut tip, checkpoint, checksum } = read_before;
+    let want = Want { evidence_id, stamped, settled: None };
+    let LogRead { state, mut tip, checkpoint, checksum, is_shortcut } = read_before;
     let (mut since, mut newer) = (Since::default(), Gathered::default());
     loop {
         let next = tip.log_version.next();
@@ -145,7 +155,7 @@ pub(crate) async fn read_on(
         tip = Tip { log_version: next, meta, seen: Seen::Got };
     }
     if since == Since::default() {
-        return Ok((LogRead { state, tip, checkpoint, checksum }, since));
+        return Ok((LogRead { state, tip, checkpoint, checksum, is_shortcut }, since));
     }
     let was_stamped = stamped(&state.metadata.configuration);
     let TableState { log_version: before, protocol, metadata, columns: _, evidence, recent_commits } = state;
@@ -154,7 +164,7 @@ pub(crate) async fn read_on(
     newer.evidence = newer.evidence.or(evidence);
     if was_stamped && newer.lacks_evidence(want) {
         // A stamp that was there vanished; its evidence was not looked up as long as it stood.
-        return match read(store, evidence_id, stamped).await? {
+        return match read(store, evidence_id, stamped, None).await? {
             Found::Table(again) => {
                 let commits = again.state.log_version.get().saturating_sub(before.get());
                 let protocol = since.protocol || newer.protocol.as_ref() != Some(&again.state.protocol);
@@ -167,7 +177,7 @@ pub(crate) async fn read_on(
     }
     let mut state = newer.finish(tip.log_version, want)?;
     state.recent_commits = recent_commits.saturating_add(u32::try_from(since.commits).unwrap_or(u32::MAX));
-    Ok((LogRead { state, tip, checkpoint, checksum }, since))
+    Ok((LogRead { state, tip, checkpoint, checksum, is_shortcut }, since))
 }
 
 /// Whether the log has a checkpoint; one listing.
@@ -182,6 +192,7 @@ pub(crate) async fn has_checkpoint(store: &dyn ObjectStore) -> Result<bool, Erro
 struct Want<'a> {
     evidence_id: Option<&'a str>,
     stamped: Stamped<'a>,
+    settled: Option<Settled<'a>>,
 }
 
 /// What tells a commit that was exchanged after it was listed from one that the store describes in two ways.
@@ -221,6 +232,20 @@ async fn attempt(
         return Err(Fault::Torn(corrupt(format!("`{LOG}` has no checkpoint where its hint says"))));
     }
     let Some((version, meta)) = listing.tip() else { return nothing(store, &listing).await };
+    let table = |gathered: Gathered, tip: Tip, is_shortcut| {
+        let mut state = gathered.finish(tip.log_version, want)?;
+        state.recent_commits = listing.recent_commits();
+        let checkpoint = listing.newest_checkpoint().map(LogVersion::new);
+        let checksum = listing.checksum.as_ref().is_some_and(|(at, _)| *at == version);
+        Ok::<_, Error>(LogRead { state, tip, checkpoint, checksum, is_shortcut })
+    };
+    if let Some(settled) = want.settled
+        && let Some((gathered, tip)) = shortcut::read(store, &listing, want).await
+        && let Ok(read) = table(gathered, tip, true)
+        && settled(&read.state)
+    {
+        return Ok(Found::Table(read));
+    }
     let mut tip = Tip { log_version: LogVersion::new(version), meta: meta.clone(), seen: Seen::Listed };
     let mut gathered = Gathered::default();
     let mut unreadable = None;
@@ -274,10 +299,7 @@ async fn attempt(
     if let Some(error) = unreadable {
         return Err(beyond(hint, error));
     }
-    let mut state = gathered.finish(tip.log_version, want)?;
-    state.recent_commits = listing.recent_commits();
-    let checkpoint = listing.newest_checkpoint().map(LogVersion::new);
-    Ok(Found::Table(LogRead { state, tip, checkpoint, checksum: listing.checksum == Some(version) }))
+    Ok(Found::Table(table(gathered, tip, false)?))
 }
 
 /// Nothing that is listed replaces an unreadable checkpoint; a listing from the start may.

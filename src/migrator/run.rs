@@ -305,7 +305,12 @@ async fn carry(
     let mut rereads = 0;
     let mut found = match read {
         Some(read) => Some(read),
-        None => migrator.read_for(location, evidence).await?,
+        None => {
+            let settled = |state: &TableState| {
+                aim.plan(&migrator.namespace, Some(state)).is_ok_and(|made| made.is_empty())
+            };
+            migrator.read_unless_settled(location, evidence, &settled).await?
+        }
     };
     let mut id = aim.id();
     loop {
@@ -315,7 +320,12 @@ async fn carry(
             (Some(intent), Aim::Kind(kind, _)) => Aim::Kind(kind, intent),
             (_, aim) => aim,
         };
-        let made = match aim.plan(&migrator.namespace, state) {
+        let made = aim.plan(&migrator.namespace, state);
+        if needs_the_log(found.as_ref(), made.as_ref()) {
+            found = migrator.read_for(location, evidence).await?;
+            continue;
+        }
+        let made = match made {
             Ok(made) => made,
             // A log that was cleaned up meanwhile says things that no longer count.
             Err(refusal)
@@ -429,6 +439,11 @@ async fn carry(
             }
         }
     }
+}
+
+/// Whether a checksum file alone says that something is to be written or refused.
+pub(super) fn needs_the_log(found: Option<&LogRead>, made: Result<&Plan, &Refusal>) -> bool {
+    found.is_some_and(|read| read.is_shortcut) && made.map_or(true, |made| !made.is_empty())
 }
 
 /// Whether a refusal rests on an entry that is no longer in the log.

@@ -99,8 +99,8 @@ pub(super) struct Listing {
     recent: BTreeMap<u64, ObjectMeta>,
     /// Complete ones, newest first; of several for a version, the one with the fewest files first.
     checkpoints: Vec<Checkpoint>,
-    /// The newest version with a checksum file.
-    pub(super) checksum: Option<u64>,
+    /// The newest version with a checksum file, and that file.
+    pub(super) checksum: Option<(u64, ObjectMeta)>,
     /// Files that a crashed or unfinished write leaves behind.
     pub(super) staged: usize,
     /// Files that are neither log files nor staged ones.
@@ -319,7 +319,9 @@ impl Collected {
             }
             // A checksum without its log is no reason to take the place for a log.
             Some(LogFile::Checksum(version)) => {
-                listing.checksum = listing.checksum.max(Some(version));
+                if listing.checksum.as_ref().is_none_or(|(newest, _)| *newest < version) {
+                    listing.checksum = Some((version, meta));
+                }
                 listing.others += 1;
             }
             None if is_staged(name) => listing.staged += 1,

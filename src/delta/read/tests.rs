@@ -1,6 +1,7 @@
 mod faults;
 mod generated;
 mod on;
+mod shortcut;
 mod tables;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ fn is_stamped(configuration: &IndexMap<String, String>) -> bool {
 }
 
 async fn read_it(store: &dyn ObjectStore) -> Result<Found, Error> {
-    read(store, Some(ID), &is_stamped).await
+    read(store, Some(ID), &is_stamped, None).await
 }
 
 async fn table(store: &dyn ObjectStore) -> LogRead {
@@ -205,7 +206,9 @@ async fn evidence_is_looked_up_without_a_stamp_only() {
     let evidence = |read: LogRead| read.state.evidence.map(SchemaVersion::get);
     assert_eq!(evidence(table(log.store.as_ref()).await), Some(3));
     // Nobody asked.
-    let Found::Table(read) = read(log.store.as_ref(), None, &is_stamped).await.unwrap() else { panic!() };
+    let Found::Table(read) = read(log.store.as_ref(), None, &is_stamped, None).await.unwrap() else {
+        panic!()
+    };
     assert_eq!(evidence(read), None);
 
     log.commit(5, &[metadata("b", json!({})), protocol(1, 2)]).await;
@@ -267,7 +270,7 @@ fn a_read_can_move_between_threads() {
     fn is_send<T: Send>(_: &T) {}
     let log = Log::new();
     let store: &dyn ObjectStore = log.store.as_ref();
-    is_send(&read(store, None, &|_| true));
+    is_send(&read(store, None, &|_| true, None));
     let meta = ObjectMeta {
         location: listing::commit_path(0),
         last_modified: chrono::DateTime::UNIX_EPOCH,

@@ -42,7 +42,7 @@ async fn a_version_that_only_the_listing_lacks_is_no_gap() {
     for hidden in [0, 2] {
         let path = format!("_delta_log/{hidden:020}.json");
         let store = RecordingStore::new(log.store.clone()).hide(&path);
-        let found = read(&store, None, &|_| true).await.unwrap();
+        let found = read(&store, None, &|_| true, None).await.unwrap();
         let Found::Table(found) = found else { panic!("{found:?}") };
         assert_eq!(found.state.log_version.get(), 3);
         assert_eq!(store.count(Verb::List), 1, "one listing is enough");
