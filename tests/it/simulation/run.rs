@@ -97,7 +97,9 @@ impl Run {
                 }
                 None => Phase::After,
             },
-            Ask::Get { path, range: None } if path.ends_with(".crc") => Phase::After,
+            Ask::Get { path, range: None } if path.ends_with(".crc") && self.last_put.is_some() => {
+                Phase::After
+            }
             Ask::Get { range: Some(GetRange::Bounded(range)), path }
                 if *range == (0..1) || !path.ends_with("parquet") =>
             {
