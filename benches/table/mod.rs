@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use delta_migrate::{IfMissing, Kind, Location, Migrator, Namespace, SchemaVersion, TableReport, Target};
-use deltalake::kernel::{DataType, Snapshot, StructField};
+use deltalake::kernel::Snapshot;
+use deltalake::logstore::LogStoreRef;
 use deltalake::{DeltaTable, DeltaTableBuilder};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -20,7 +21,7 @@ pub(crate) fn files() -> u64 {
 const FILES_A_COMMIT: u64 = 1_000;
 
 /// Commits of one file each after the checkpoint, as a sink leaves them.
-const COMMITS_AFTER: u64 = 5;
+pub(crate) const COMMITS_AFTER: u64 = 5;
 
 const KIND: &str = r#"
 kind = "facts"
@@ -47,24 +48,24 @@ tenant = "string"
 "team.owner" = "sink"
 "#;
 
-fn migrator(newest: u32) -> Result<Migrator> {
-    let kind = Kind::from_toml(KIND)?.cut_at(SchemaVersion::new(newest));
+pub(crate) fn migrator(kind: Kind, newest: u32) -> Result<Migrator> {
+    let kind = kind.cut_at(SchemaVersion::new(newest));
     Ok(Migrator::builder(Namespace::new("my_sink")?).kind(kind).release("my-sink 1.0.0").build()?)
+}
+
+/// What the measured table is made by; `more` is appended to its file.
+pub(crate) fn kind(more: &str) -> Result<Kind> {
+    Ok(Kind::from_toml(&format!("{KIND}{more}"))?)
 }
 
 /// A release that knows what the table has.
 pub(crate) fn current() -> Result<Migrator> {
-    migrator(1)
+    migrator(kind("")?, 1)
 }
 
-/// A release that knows one migration more.
-pub(crate) fn newer() -> Result<Migrator> {
-    migrator(2)
-}
-
-/// Makes the log of a table at version 1 of its kind, without the data files, which nobody here opens:
-/// raw commits, a checkpoint by delta-rs, and a few commits after it.
-pub(crate) async fn make(folder: &Path, files: u64) -> Result<()> {
+/// Makes the log of a table at version 1 of its kind by raw commits, without the data files, which nobody
+/// here opens, and without a checkpoint; says its version.
+pub(crate) async fn begin(folder: &Path, files: u64) -> Result<u64> {
     let location = Location::new(text(folder)?, HashMap::new())?;
     current()?.migrate("facts", &location, Target::Newest, IfMissing::Create).await?;
     let (mut version, mut file) = (0, 0);
@@ -74,13 +75,21 @@ pub(crate) async fn make(folder: &Path, files: u64) -> Result<()> {
         commit(folder, version, file..upto)?;
         file = upto;
     }
-    deltalake::checkpoints::create_checkpoint(&load(folder).await?, None).await?;
-    for _ in 0..COMMITS_AFTER {
-        version += 1;
-        commit(folder, version, file..file + 1)?;
-        file += 1;
-    }
-    Ok(())
+    Ok(version)
+}
+
+pub(crate) async fn checkpoint(folder: &Path) -> Result<()> {
+    Ok(deltalake::checkpoints::create_checkpoint(&load(folder).await?, None).await?)
+}
+
+/// Commits of one file each, after `version`, to a table that has `files`.
+pub(crate) fn append(folder: &Path, version: u64, files: u64, commits: u64) -> Result<()> {
+    (0..commits).try_for_each(|n| commit(folder, version + 1 + n, files + n..files + n + 1))
+}
+
+/// Of a file, in bytes.
+pub(crate) fn size(file: u64) -> u64 {
+    40_000 + file
 }
 
 fn commit(folder: &Path, version: u64, files: std::ops::Range<u64>) -> Result<()> {
@@ -99,7 +108,7 @@ fn commit(folder: &Path, version: u64, files: std::ops::Range<u64>) -> Result<()
             lines,
             "\n{{\"add\":{{\"path\":\"{path}\",\"partitionValues\":{{\"day\":\"{day}\"}},\"size\":{},\
              \"modificationTime\":1764547200000,\"dataChange\":true,\"stats\":\"{stats}\"}}}}",
-            40_000 + file
+            size(file)
         )?;
     }
     lines.push('\n');
@@ -108,18 +117,23 @@ fn commit(folder: &Path, version: u64, files: std::ops::Range<u64>) -> Result<()
 
 /// A copy of the table whose files are those of the original: log files are never changed, only added.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
-    let (from, to) = (from.join("_delta_log"), to.join("_delta_log"));
-    fs::create_dir_all(&to)?;
+    link(&from.join("_delta_log"), &to.join("_delta_log"))
+}
+
+fn link(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        if entry.file_type()?.is_dir() {
+            link(&entry.path(), &to.join(entry.file_name()))?;
+        } else {
             fs::hard_link(entry.path(), to.join(entry.file_name()))?;
         }
     }
     Ok(())
 }
 
-fn text(folder: &Path) -> Result<&str> {
+pub(crate) fn text(folder: &Path) -> Result<&str> {
     Ok(folder.to_str().ok_or("the folder's name is not UTF-8")?)
 }
 
@@ -127,43 +141,19 @@ pub(crate) async fn load(folder: &Path) -> Result<DeltaTable> {
     Ok(DeltaTableBuilder::from_url(deltalake::ensure_table_uri(text(folder)?)?)?.load().await?)
 }
 
-/// Ours: one migration, from nothing but the location.
-pub(crate) async fn migrate(folder: &Path) -> Result<()> {
-    let report = run(&newer()?, folder).await?;
-    expect("migrated", report.outcome.as_str())
-}
-
-/// Ours: a table that is current, from nothing but the location.
-pub(crate) async fn no_op(folder: &Path) -> Result<()> {
-    let report = run(&current()?, folder).await?;
-    expect("current", report.outcome.as_str())
-}
-
-async fn run(migrator: &Migrator, folder: &Path) -> Result<TableReport> {
+pub(crate) async fn run(migrator: &Migrator, folder: &Path) -> Result<TableReport> {
     let location = Location::new(text(folder)?, HashMap::new())?;
     Ok(migrator.migrate("facts", &location, Target::Newest, IfMissing::Refuse).await?)
 }
 
-fn expect(wanted: &str, outcome: &str) -> Result<()> {
+pub(crate) fn expect(wanted: &str, outcome: &str) -> Result<()> {
     if wanted == outcome { Ok(()) } else { Err(format!("{outcome}, not {wanted}").into()) }
 }
 
-/// delta-rs: the same change by hand, two operations on a table that was loaded for them.
-pub(crate) async fn by_hand(folder: &Path) -> Result<()> {
-    let table = load(folder).await?;
-    let tenant = StructField::nullable("tenant", DataType::STRING);
-    let table = table.add_columns().with_fields([tenant]).await?;
-    let properties = [("team.owner", "sink"), ("my_sink.schema_version", "2")];
-    let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    table.set_tbl_properties().with_properties(properties.into()).with_raise_if_not_exists(false).await?;
-    Ok(())
-}
-
 /// delta-rs: protocol and metadata without the list of files.
-pub(crate) async fn lazy(folder: &Path) -> Result<()> {
+pub(crate) async fn snapshot(folder: &Path) -> Result<(LogStoreRef, Snapshot)> {
     let url = deltalake::ensure_table_uri(text(folder)?)?;
     let log_store = DeltaTableBuilder::from_url(url)?.build_storage()?;
     let snapshot = Snapshot::try_new(log_store.as_ref(), None).await?;
-    let version = snapshot.metadata().configuration().get("my_sink.schema_version").map(String::as_str);
-    expect("1", version.unwrap_or_default())
+    Ok((log_store, snapshot))
 }
