@@ -22,7 +22,7 @@ use table::Result;
 const ENVIRONMENT: &str = "\
 DELTA_MIGRATE_BENCH_FILES      files of the middle table (100000); the others follow it
 DELTA_MIGRATE_BENCH_RUNS       processes of each operation (9)
-DELTA_MIGRATE_BENCH_SLOW_RUNS  of those that read the list of files (2)
+DELTA_MIGRATE_BENCH_SLOW_RUNS  of those that read the list of files (3)
 DELTA_MIGRATE_BENCH_PYTHON     an interpreter that has deltalake
 DELTA_MIGRATE_BENCH_OLD        another build of this bench, whose operations are run in the same rounds
 DELTA_MIGRATE_BENCH_TABLE      the folder of a table without a stamp, for the scenario `outside`";

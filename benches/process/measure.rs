@@ -55,7 +55,7 @@ fn number(name: &str, default: usize) -> usize {
 /// How often each is run, and what reads the list of files.
 fn runs(operation: Operation) -> usize {
     let runs = number("DELTA_MIGRATE_BENCH_RUNS", 9);
-    if operation.is_slow() { runs.min(number("DELTA_MIGRATE_BENCH_SLOW_RUNS", 2)) } else { runs }
+    if operation.is_slow() { runs.min(number("DELTA_MIGRATE_BENCH_SLOW_RUNS", 3)) } else { runs }
 }
 
 /// Runs the operations by turns. `kind` is that of a table which was made elsewhere.
@@ -138,12 +138,12 @@ pub(crate) fn millis(time: Duration) -> f64 {
 }
 
 impl Measured {
-    /// Of each figure by itself.
+    /// Of each figure by itself, the lower one of two in the middle.
     pub(crate) fn median(&self) -> Run {
         fn middle<T: Ord + Copy + Default>(values: impl Iterator<Item = T>) -> T {
             let mut values: Vec<T> = values.collect();
             values.sort();
-            values.get(values.len() / 2).copied().unwrap_or_default()
+            values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
         }
         Run {
             whole: middle(self.runs.iter().map(|r| r.whole)),
