@@ -1,5 +1,6 @@
 //! Actions out of checkpoints: the footer and the few column chunks that hold them.
 
+mod place;
 mod rows;
 
 use std::ops::Range;
@@ -121,7 +122,9 @@ async fn open(store: &dyn ObjectStore, file: &ObjectMeta) -> Result<Part, Fault>
     let options = GetOptions { range: Some(GetRange::Bounded(start..file.size)), ..GetOptions::default() };
     let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size)
         .map_err(|e| unreadable(file, e))?
-        .with_page_index_policy(PageIndexPolicy::Skip);
+        .with_column_index_policy(PageIndexPolicy::Skip)
+        // So that a page is decoded, and not a column of a million rows of which one is set.
+        .with_offset_index_policy(PageIndexPolicy::Optional);
     let got = store.get_opts(&file.location, options).await.map_err(|e| Fault::get(&file.location, e))?;
     let size = got.meta.size;
     let tail = got.bytes().await.map_err(|e| Fault::get(&file.location, e))?;
@@ -153,9 +156,10 @@ impl Part {
     /// The rows that are sought, out of the row groups that can hold one.
     async fn rows(self, store: &dyn ObjectStore, file: &ObjectMeta, sought: Sought) -> Result<Rows, Fault> {
         let mut rows = Rows::default();
-        let Some(mut decoder) = self.decoder(&sought).map_err(|e| unreadable(file, e))? else {
-            return Ok(rows);
-        };
+        let Some(chunks) = self.chunks(store, file, &sought).await? else { return Ok(rows) };
+        let state = (self, chunks, sought.clone());
+        let (_, decoder) = decode(file, state, |(part, chunks, sought)| part.decoder(chunks, sought)).await?;
+        let mut decoder = decoder;
         loop {
             let (back, decoded) = decode(file, (decoder, rows, sought.clone()), |(decoder, rows, sought)| {
                 loop {
@@ -174,8 +178,13 @@ impl Part {
         }
     }
 
-    /// A decoder of the columns that are sought; none if no row group can hold such a row.
-    fn decoder(self, sought: &Sought) -> Result<Option<ParquetPushDecoder>, ParquetError> {
+    /// The columns that are sought, of the row groups that can hold such a row; none if there is none.
+    async fn chunks(
+        &self,
+        store: &dyn ObjectStore,
+        file: &ObjectMeta,
+        sought: &Sought,
+    ) -> Result<Option<Chunks>, Fault> {
         let roots = sought.roots();
         let schema = self.footer.parquet_schema();
         let is_sought = |at: &usize| {
@@ -183,23 +192,52 @@ impl Part {
             path.parts().first().is_some_and(|root| roots.iter().any(|(r, _)| r == root))
         };
         let leaves: Vec<usize> = (0..schema.num_columns()).filter(is_sought).collect();
-        let groups = self.footer.metadata().row_groups().iter().enumerate();
+        let metadata = self.footer.metadata();
+        let groups = metadata.row_groups().iter().enumerate();
         let groups: Vec<usize> =
             groups.filter(|(_, group)| can_hold(group, &roots)).map(|(at, _)| at).collect();
         if leaves.is_empty() || groups.is_empty() {
             return Ok(None);
         }
-        let mask = ProjectionMask::leaves(schema, leaves);
-        let (start, tail) = self.tail;
+        let (start, tail) = &self.tail;
+        let is_far = |range: &Range<u64>| range.start < *start && range.start < range.end;
+        let columns = groups
+            .iter()
+            .filter_map(|at| metadata.row_groups().get(*at))
+            .flat_map(|group| leaves.iter().filter_map(|leaf| group.columns().get(*leaf)).map(place::range));
+        let far: Vec<Range<u64>> = columns.filter(is_far).collect();
+        let data = if far.is_empty() { Vec::new() } else { fetch(store, file, &far).await? };
+        let mut pieces: Vec<(u64, Bytes)> = far.iter().map(|range| range.start).zip(data).collect();
+        pieces.push((*start, tail.clone()));
+        Ok(Some(Chunks { leaves, groups, pieces }))
+    }
+
+    /// A decoder of the rows that are sought, as far as it can be told where they stand.
+    fn decoder(&self, chunks: &Chunks, sought: &Sought) -> Result<ParquetPushDecoder, ParquetError> {
         let mut buffers = PushBuffers::default();
-        buffers.push_range(start..start + tail.len() as u64, tail);
-        ParquetPushDecoderBuilder::new_with_metadata(self.footer)
+        for (start, bytes) in &chunks.pieces {
+            buffers.push_range(*start..*start + bytes.len() as u64, bytes.clone());
+        }
+        let mask = ProjectionMask::leaves(self.footer.parquet_schema(), chunks.leaves.iter().copied());
+        let selection = place::selection(self.footer.metadata(), chunks, &sought.roots());
+        let builder = ParquetPushDecoderBuilder::new_with_metadata(self.footer.clone())
             .with_buffers(buffers)
             .with_projection(mask)
-            .with_row_groups(groups)
-            .build()
-            .map(Some)
+            .with_row_groups(chunks.groups.clone());
+        match selection {
+            Some(selection) => builder.with_row_selection(selection),
+            None => builder,
+        }
+        .build()
     }
+}
+
+/// Columns of a file, in memory.
+struct Chunks {
+    leaves: Vec<usize>,
+    groups: Vec<usize>,
+    /// Pieces of the file, each with where it begins.
+    pieces: Vec<(u64, Bytes)>,
 }
 
 /// Whether a row group can hold one of the actions: not if its statistics say that the leaf which
