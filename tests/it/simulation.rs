@@ -6,6 +6,7 @@
 //! is checked whenever something is written (`invariants`), and what each migrator said is compared
 //! with what really happened. CONTRIBUTING.md says how to run more schedules and how to replay one.
 
+mod aims;
 mod answers;
 mod chance;
 mod checkpoint;

@@ -123,7 +123,7 @@ pub(super) fn combinations() -> Vec<Key> {
 }
 
 /// Where no table stands there is nothing to list, to break off, to clean up, or to drop.
-fn can_occur(assessment: &str, kind: FaultKind, phase: Phase) -> bool {
+pub(super) fn can_occur(assessment: &str, kind: FaultKind, phase: Phase) -> bool {
     use FaultKind as F;
     if assessment != "missing" {
         return true;

@@ -97,8 +97,13 @@ impl Run {
                 }
                 None => Phase::After,
             },
-            Ask::Get { path, range: None } if path.ends_with(".crc") && self.last_put.is_some() => {
-                Phase::After
+            // The one beside what was put; before that, the newest one is read with the rest.
+            Ask::Get { path, range: None } if path.ends_with(".crc") => {
+                if self.last_put.is_some() {
+                    Phase::After
+                } else {
+                    Phase::Read
+                }
             }
             Ask::Get { range: Some(GetRange::Bounded(range)), path }
                 if *range == (0..1) || !path.ends_with("parquet") =>
