@@ -28,6 +28,8 @@ pub(crate) enum CommitOutcome {
     Lost {
         /// Its operation and engine, as far as it says.
         winner: String,
+        /// Whether a request of ours may be under way still: it lands if that entry is ever taken away.
+        pending: bool,
     },
 }
 
@@ -88,7 +90,7 @@ pub(crate) async fn commit(
         };
         match found {
             Ok(Entry::Ours) => return Ok(CommitOutcome::Landed),
-            Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner }),
+            Ok(Entry::Theirs { winner }) => return Ok(CommitOutcome::Lost { winner, pending }),
             Ok(Entry::Absent) => {}
             Err(error) => return Err(unknown(version, attempts, budget, failure).with_source(error)),
         }
@@ -101,7 +103,7 @@ pub(crate) async fn commit(
             match budget.within(LEAST_LOOK, read::now(store.as_ref(), tip)).await {
                 Some(Ok(Now::Same)) => {}
                 Some(Ok(Now::Other)) if !pending => {
-                    return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned() });
+                    return Ok(CommitOutcome::Lost { winner: REPLACED.to_owned(), pending });
                 }
                 // A log that is cleaned up may have lost our entry as well.
                 _ => return Err(unknown(version, attempts, budget, failure)),
@@ -114,6 +116,11 @@ pub(crate) async fn commit(
             });
         }
     }
+}
+
+/// Whether the entry at a version is the one with this id; a store that does not say is not waited for.
+pub(crate) async fn is_ours(location: &Location, version: LogVersion, commit_id: &str) -> bool {
+    matches!(read_entry(location.store().as_ref(), version, commit_id).await, Ok(Entry::Ours))
 }
 
 /// What stands at the version; none if the store does not answer in time. One that has no time is asked

@@ -6,7 +6,7 @@ use super::data::Work;
 use super::races::Races;
 use super::{IfMissing, MOST_REREADS, Migrator, StartupPolicy, afterwards, missing, moments};
 use crate::delta::checksum;
-use crate::delta::commit::{CommitOutcome, REPLACED, commit};
+use crate::delta::commit::{CommitOutcome, REPLACED, commit, is_ours};
 use crate::delta::disk;
 use crate::delta::location::Location;
 use crate::delta::read::{self, LogRead};
@@ -247,14 +247,18 @@ pub(super) async fn run(
     read: Option<LogRead>,
 ) -> Result<Done, Error> {
     let mut landed = Landed::default();
-    let done = carry(migrator, aim, location, read, &mut landed).await;
-    done.map_err(|error| landed.told_in(error))
+    match carry(migrator, aim, location, read, &mut landed).await {
+        Ok(done) => Ok(done),
+        Err(error) => Err(landed.told_in(landed.late_in(error, migrator, location).await)),
+    }
 }
 
 /// The commits of this call that landed.
 #[derive(Debug, Default)]
 struct Landed {
     versions: Vec<LogVersion>,
+    /// Entries that lost, of which a request may be under way still, with their ids.
+    late: Vec<(LogVersion, String)>,
     /// The report of the first plan, which is the one that somebody asked for.
     report: Option<TableReport>,
 }
@@ -273,6 +277,17 @@ impl Landed {
             _ => error,
         };
         new.into_iter().fold(error, Error::with_committed)
+    }
+
+    /// An entry that lost, and landed when the one that had won was taken away, is another table's.
+    async fn late_in(&self, error: Error, migrator: &Migrator, location: &Location) -> Error {
+        for (version, id) in &self.late {
+            let look = async { Ok(is_ours(location, *version, id).await) };
+            if migrator.in_time(look).await.unwrap_or(false) {
+                return changed().with_committed(version.get()).with_source(error);
+            }
+        }
+        error
     }
 
     /// The report of all that was done, up to the commit of `made`.
@@ -432,7 +447,10 @@ async fn carry(
                 budget = Budget::start(migrator.budget, migrator.moments.clone());
                 found = migrator.read_for(location, evidence).await?;
             }
-            CommitOutcome::Lost { winner } => {
+            CommitOutcome::Lost { winner, pending } => {
+                if pending {
+                    landed.late.push((version, moment.commit_id.clone()));
+                }
                 races.lost(&budget, &winner)?;
                 tracing::debug!(table = location.uri(), %version, winner, "lost a race");
                 found = again(migrator, evidence, location, found, &budget, &mut waits).await?;

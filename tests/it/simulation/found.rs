@@ -40,3 +40,18 @@ fn a_checksum_file_that_never_comes_is_not_waited_for_without_end() {
     assert!(trace.iter().any(|line| line.contains(".crc -> RequestLost")), "{trace:#?}");
     assert!(trace.iter().any(|line| line.contains("outcome: \"migrated\"")), "{trace:#?}");
 }
+
+/// A put that had failed landed after all, in the place of the entry that had won, once the table was gone:
+/// the log could not be read any more, and nothing was said to be changed.
+#[test]
+fn an_entry_that_lands_late_in_a_dropped_table_is_told() {
+    let trace = sound(
+        r#"{"seed":9274,"start":{"table":true,"checksums":false,"ops":["Append","Append"]},
+            "actors":[{"Migrator":{"known":2,"chain":"Ours","budget_ms":60000,"skew_ms":0,"runs":1,"create":false}}],
+            "faults":[{"actor":0,"phase":"Put","nth":0,"before":[],"kind":"ErrorLater"},
+                {"actor":0,"phase":"After","nth":0,"before":["BadStamp"],"kind":{"Meanwhile":"Checkpoint"}},
+                {"actor":0,"phase":"Before","nth":1,"before":[],"kind":{"Meanwhile":"Drop"}}],
+            "choices":[0,0,0,0,0,0,0,0,0,0,0,0,0,35]}"#,
+    );
+    assert!(trace.iter().any(|line| line.contains("identity_changed")), "{trace:#?}");
+}
