@@ -171,3 +171,29 @@ async fn other_types_than_expected_are_unreadable() {
     writer.close().unwrap();
     assert!(matches!(actions(bytes).await, Err(Fault::Unreadable(_))));
 }
+
+/// Of a million rows two are sought; whatever is decoded beside them is time that grows with the table.
+#[tokio::test]
+async fn the_rows_are_found_wherever_they_stand_and_only_they_are_decoded() {
+    let mut rows: Vec<Value> = (0..20_000).map(add).collect();
+    rows.insert(15_000, protocol(1, 4));
+    rows.insert(12_345, metadata("a", json!({"k": "v"})));
+    rows.push(txn("app/orders", 7));
+    for (group, statistics) in [(50_000, true), (50_000, false), (7_000, true), (7_000, false)] {
+        let (store, checkpoint) = stored(&[parquet(&rows, group, statistics)]).await;
+        let file = &checkpoint.files[0];
+        let part = open(store.as_ref(), file).await.unwrap();
+        let count = async |sought: Sought| {
+            let chunks = part.chunks(store.as_ref(), file, &sought).await.unwrap().unwrap();
+            place::selection(part.footer.metadata(), &chunks, &sought.roots()).unwrap().row_count()
+        };
+        assert_eq!(count(Sought::Actions { protocol: true, metadata: true }).await, 2);
+        assert_eq!(count(Sought::Actions { protocol: false, metadata: true }).await, 1);
+        assert_eq!(count(Sought::Txn("app/orders".to_owned())).await, 1);
+        let mut reader = Reader::new(store.as_ref(), &checkpoint, Some("app/orders"));
+        let found = reader.actions(true, true).await.unwrap();
+        assert_eq!(parsed(found.protocol)["minWriterVersion"], 4);
+        assert_eq!(parsed(found.metadata)["configuration"], json!({"k": "v"}));
+        assert_eq!(reader.evidence().await.unwrap(), Some(SchemaVersion::new(7)));
+    }
+}
