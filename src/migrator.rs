@@ -399,7 +399,8 @@ impl Migrator {
         let store = location.store();
         let mut again = true;
         loop {
-            let found = self.patiently(|| read::read(store.as_ref(), evidence, &stamped, settled)).await;
+            let found =
+                self.patiently(|| Box::pin(read::read(store.as_ref(), evidence, &stamped, settled))).await;
             let newest = match found {
                 Ok(Found::Table(ref read)) => Some(read.state.log_version),
                 Ok(Found::Nothing) => None,
@@ -470,7 +471,8 @@ impl Migrator {
 
     async fn run_aim(&self, aim: Aim<'_>, location: &Location, read: Option<LogRead>) -> Result<Done, Error> {
         let started = Instant::now();
-        let done = run::run(self, aim, location, read).await;
+        // On the heap: what waits in it would take most of a small thread's stack.
+        let done = Box::pin(run::run(self, aim, location, read)).await;
         let mut done = done.map_err(|e| e.with_table(location.uri()))?;
         done.report = done.report.took(started.elapsed());
         tracing::debug!(report = %done.report, "table done");

@@ -104,7 +104,7 @@ pub(crate) async fn read(
     loop {
         // Only the first listing trusts the hint; every other one shows the whole log.
         let hinted = hint.is_some();
-        match attempt(store, hint.take(), want, &mut unlike).await {
+        match Box::pin(attempt(store, hint.take(), want, &mut unlike)).await {
             Ok(found) => return Ok(found),
             Err(Fault::Failed(error) | Fault::Unreadable(error)) => return Err(error),
             Err(Fault::Torn(_)) if hinted => {}
@@ -240,7 +240,7 @@ async fn attempt(
         Ok::<_, Error>(LogRead { state, tip, checkpoint, checksum, is_shortcut })
     };
     if let Some(settled) = want.settled
-        && let Some((gathered, tip)) = shortcut::read(store, &listing, want).await
+        && let Some((gathered, tip)) = Box::pin(shortcut::read(store, &listing, want)).await
         && let Ok(read) = table(gathered, tip, true)
         && settled(&read.state)
     {
