@@ -45,6 +45,10 @@ fn main() -> Result<()> {
     group.bench_function("check on an open table", |b| {
         b.iter(|| migrator.check("facts", black_box(&open)).map(drop));
     });
+    group.bench_function("no-op on an open table: bring_up_to_date", |b| {
+        b.to_async(&runtime)
+            .iter(|| async { migrator.bring_up_to_date("facts", black_box(open.clone())).await.map(drop) });
+    });
     group.sample_size(20);
     group.bench_function("no-op: Migrator::migrate", |b| {
         b.to_async(&runtime).iter(|| async { no_op(&original).await });

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorCode, Stage};
 use crate::model::assess::{Assessment, assess};
 use crate::model::plan::{Target, plan};
 use crate::model::report::TableReport;
+use crate::model::version::LogVersion;
 
 impl Migrator {
     /// Opens a table for a writer: brings it up to date, or creates it, as the policy allows.
@@ -71,10 +72,17 @@ impl Migrator {
         let started = Instant::now();
         let in_memory = self.assess_loaded(kind, &table)?;
         if matches!(in_memory, Assessment::Current { .. } | Assessment::Ahead { .. }) {
-            let state = state_of(&table).map_err(|e| e.with_table(location.uri()))?;
-            let made = plan(&self.namespace, self.kind(kind)?, Some(&state), Target::Newest)
-                .map_err(|r| r.at(Stage::Assess).with_table(location.uri()))?;
-            let report = TableReport::of_plan(location.uri(), &made, self.kind(kind)?.newest());
+            let report = match self.seen.report(kind, &table) {
+                Some(report) => report.again(location.uri(), table.version().map(LogVersion::new)),
+                None => {
+                    let state = state_of(&table).map_err(|e| e.with_table(location.uri()))?;
+                    let made = plan(&self.namespace, self.kind(kind)?, Some(&state), Target::Newest)
+                        .map_err(|r| r.at(Stage::Assess).with_table(location.uri()))?;
+                    let report = TableReport::of_plan(location.uri(), &made, self.kind(kind)?.newest());
+                    self.seen.keep(kind, &table, &in_memory, Some(&report));
+                    report
+                }
+            };
             return self.opened(kind, table, report.took(started.elapsed()));
         }
         let id = state_of(&table).map(|s| s.metadata.id).map_err(|e| e.with_table(location.uri()))?;
@@ -131,7 +139,7 @@ impl Migrator {
                 Err(refusal.at(Stage::Assess).with_table(uri()))
             }
             _ => {
-                self.seen.keep(kind.name(), table, &assessment);
+                self.seen.keep(kind.name(), table, &assessment, None);
                 Ok(assessment)
             }
         }

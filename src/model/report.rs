@@ -267,6 +267,11 @@ impl TableReport {
         Self { outcome: Outcome::Skipped, ..Self::of_error(uri, kind, newest, why) }
     }
 
+    /// The report of a table that stands as it did then, but for its log version and perhaps its place.
+    pub(crate) fn again(self, uri: &str, log_version: Option<LogVersion>) -> Self {
+        Self { uri: uri.to_owned(), log_version, ..self }
+    }
+
     pub(crate) fn took(mut self, elapsed: Duration) -> Self {
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self
