@@ -275,7 +275,7 @@ impl Migrator {
         };
         for _ in 0..MOST_REREADS {
             let made = make(found.as_ref().map(|f| &f.state));
-            if run::needs_the_log(found.as_ref(), made.as_ref()) {
+            if needs_the_log(found.as_ref(), made.as_ref()) {
                 found = self.read_for(location, evidence).await?;
                 continue;
             }
@@ -478,6 +478,11 @@ impl Migrator {
         tracing::debug!(report = %done.report, "table done");
         Ok(done)
     }
+}
+
+/// Whether a checksum file alone says that something is to be written or refused.
+fn needs_the_log(found: Option<&LogRead>, made: Result<&Plan, &Refusal>) -> bool {
+    found.is_some_and(|read| read.is_shortcut) && made.map_or(true, |made| !made.is_empty())
 }
 
 impl fmt::Debug for Migrator {

@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::data::Work;
 use super::races::Races;
-use super::{IfMissing, MOST_REREADS, Migrator, StartupPolicy, afterwards, missing, moments};
+use super::{IfMissing, MOST_REREADS, Migrator, StartupPolicy, afterwards, missing, moments, needs_the_log};
 use crate::delta::checksum;
 use crate::delta::commit::{CommitOutcome, REPLACED, commit, is_ours};
 use crate::delta::disk;
@@ -457,11 +457,6 @@ async fn carry(
             }
         }
     }
-}
-
-/// Whether a checksum file alone says that something is to be written or refused.
-pub(super) fn needs_the_log(found: Option<&LogRead>, made: Result<&Plan, &Refusal>) -> bool {
-    found.is_some_and(|read| read.is_shortcut) && made.map_or(true, |made| !made.is_empty())
 }
 
 /// Whether a refusal rests on an entry that is no longer in the log.
