@@ -158,8 +158,8 @@ impl Part {
         let mut rows = Rows::default();
         let Some(chunks) = self.chunks(store, file, &sought).await? else { return Ok(rows) };
         let state = (self, chunks, sought.clone());
-        let (_, decoder) = decode(file, state, |(part, chunks, sought)| part.decoder(chunks, sought)).await?;
-        let mut decoder = decoder;
+        let (_, mut decoder) =
+            decode(file, state, |(part, chunks, sought)| part.decoder(chunks, sought)).await?;
         loop {
             let (back, decoded) = decode(file, (decoder, rows, sought.clone()), |(decoder, rows, sought)| {
                 loop {

@@ -2,7 +2,6 @@
 //!
 //! Of one leaf, which each of them has, the definition levels are read, and nothing else of any column.
 
-use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,10 +36,15 @@ pub(super) fn selection(
     for at in &chunks.groups {
         let group = metadata.row_groups().get(*at)?;
         let rows = usize::try_from(group.num_rows()).ok()?;
+        let after = rows.checked_add(before)?;
         for root in roots {
             places.extend(in_group(group, rows, chunks, *root)?.into_iter().map(|row| before + row));
         }
-        before += rows;
+        // A column with more rows than its group says nothing about any of them.
+        if places.iter().any(|row| *row >= after) {
+            return None;
+        }
+        before = after;
     }
     places.sort_unstable();
     places.dedup();
@@ -137,8 +141,10 @@ impl ChunkReader for Piece {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut bytes = vec![0; length];
-        self.get_read(start)?.read_exact(&mut bytes)?;
-        Ok(bytes.into())
+        let mut bytes = self.from(start)?;
+        if length > bytes.len() {
+            return Err(ParquetError::EOF(format!("{length} bytes from {start} on are not in memory")));
+        }
+        Ok(bytes.split_to(length))
     }
 }
